@@ -1,0 +1,223 @@
+"""The contract between a check and the rest: read this first.
+
+A check is a value of type `Check` called `CHECK` in a file of its own below `checks/`. The file's
+name is the check's name. It says what to ask a node (`probe`), what is tolerated (`options`) and
+what the answers mean (`judge`). It registers nothing and imports nothing else of ours.
+"""
+
+import dataclasses
+from collections import UserDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import total_ordering
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+
+@total_ordering
+class Status(Enum):
+    """What was found out, from best to worst. UNKNOWN is never PASS."""
+
+    PASS = "pass"
+    SKIP = "skip"
+    WARN = "warn"
+    UNKNOWN = "unknown"
+    FAIL = "fail"
+
+    def __lt__(self, other: object) -> bool:
+        if not isinstance(other, Status):
+            return NotImplemented
+        return _ORDER[self] < _ORDER[other]
+
+
+_ORDER = {status: place for place, status in enumerate(Status)}
+
+
+class Remedy(NamedTuple):
+    """What to do about a finding.
+
+    text: whole sentences, the right step first.
+    see: the section of the field notes, "§4.1.1"; "" where the notes say nothing about it.
+    disturbs: the step may disturb work that runs on the node (a restart, a reset, a new mode).
+    """
+
+    text: str
+    see: str = ""
+    disturbs: bool = False
+
+
+class Quantity(NamedTuple):
+    """A measured number and its unit ("s", "%", "MB/s", "B"), for history and metrics."""
+
+    number: float
+    unit: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that is so on one node. Made by `ok`, `skip`, `unknown`, `warn` and `fail` only.
+
+    code: stable word, unique within its check; reports show it as "ntp.offset".
+    message: what is and what should be, with units; no node, check or status word in it.
+    peer: the other node where a pair is judged.
+    """
+
+    status: Status
+    code: str
+    message: str
+    remedy: Remedy | None = None
+    peer: str = ""
+    value: Quantity | None = None
+
+
+def ok(code: str, message: str, *, peer: str = "", value: Quantity | None = None) -> Finding:
+    """As it should be."""
+    return Finding(Status.PASS, code, message, None, peer, value)
+
+
+def skip(code: str, message: str, *, peer: str = "") -> Finding:
+    """Does not apply to this node."""
+    return Finding(Status.SKIP, code, message, None, peer)
+
+
+def unknown(code: str, message: str, remedy: Remedy | None = None, *, peer: str = "") -> Finding:
+    """Could not be found out; the message is the cause."""
+    return Finding(Status.UNKNOWN, code, message, remedy, peer)
+
+
+def warn(
+    code: str, message: str, remedy: Remedy, *, peer: str = "", value: Quantity | None = None
+) -> Finding:
+    """Not as it should be, and work still gets done."""
+    return Finding(Status.WARN, code, message, remedy, peer, value)
+
+
+def fail(
+    code: str, message: str, remedy: Remedy, *, peer: str = "", value: Quantity | None = None
+) -> Finding:
+    """Not as it should be: no work should be sent there."""
+    return Finding(Status.FAIL, code, message, remedy, peer, value)
+
+
+class MissingFact(LookupError):
+    """The probe did not report a fact that the judge needs: the finding is UNKNOWN."""
+
+    def __init__(self, key: str) -> None:
+        super().__init__(f"the probe did not report {key!r}")
+        self.key = key
+
+
+class Facts(UserDict[str, str]):
+    """What was seen on one node: text by key. A fact about a pair has the key "name@peer"."""
+
+    def __missing__(self, key: str) -> str:
+        raise MissingFact(key)
+
+    def at(self, name: str) -> dict[str, str]:
+        """The facts called `name`, by peer: {"node02": "9000"} for the fact "mtu@node02"."""
+        start = name + "@"
+        return {k.removeprefix(start): v for k, v in self.items() if k.startswith(start)}
+
+
+class Code(NamedTuple):
+    """What a finding's code means, and every remedy that may come with it, for `explain`."""
+
+    meaning: str
+    remedies: tuple[Remedy, ...] = ()
+
+
+class Target(NamedTuple):
+    """A node as a check on this machine needs it: its name and the address it is reached by."""
+
+    name: str
+    host: str
+
+
+OptionsT = TypeVar("OptionsT", bound="DataclassInstance")
+ValueT = TypeVar("ValueT")
+
+
+def option(default: ValueT, text: str, *, unit: str = "") -> ValueT:
+    """A field of a check's options: its default is the product's, `text` says what it is for.
+
+    unit: what the number counts ("s", "%", "MB/s"), shown by `explain` and the example inventory.
+    """
+    metadata = {"text": text, "unit": unit}
+    value: ValueT = field(default=default, metadata=metadata)
+    return value
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """For a check that has nothing to set."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Check(Generic[OptionsT]):
+    """A check as a value.
+
+    title: what is looked at, in a few words.
+    options: an instance; its values are the defaults and thresholds.
+    judge: facts and options to findings. Pure: no clock, no environment, no I/O.
+    codes: every code that judge and compare may give, with meaning and remedies.
+    probe: POSIX sh, run on each node in a session of its own under the prelude (`fact`, `within`,
+        `as_root`, `$ROOT`, …: see prelude.sh).
+    probe_options: names of options that the probe reads, as shell variables of the same name (a
+        tuple is joined by line feeds, true is 1, false is empty).
+    needs: commands without which the probe is not run (UNKNOWN, the tool named).
+    needs_root: the whole probe is worth nothing without root.
+    root_adds: what `as_root` in the probe adds where root can be had; said once a node where not.
+    limit: seconds after which the probe is given up on the node.
+    after: checks whose FAIL on the node makes this one SKIP ("blocked by …").
+    clock: wants the facts "clock.offset" and "clock.uncertainty": seconds by which the node's
+        clock is ahead of this machine's, measured over the channel.
+    probe_peers: the probe is told names of other nodes in $PEERS, one a line.
+    heavy_probe: a second probe for what loads something shared; it runs over the same connection
+        after all light probes of the node, one node at a time for each thing that `shared` names.
+    heavy_limit: seconds after which the heavy probe is given up.
+    shared: from the first probe's facts, the name of the thing that the heavy probe would load
+        ("" leaves the heavy probe out).
+    probe_here: the same facts as `probe` without sh, for this machine (psutil, pynvml).
+    probe_from_here: what only this machine can see, for all nodes with equal options at once:
+        facts by node name. Called once in a run, beside the fan-out.
+    compare: what only shows between nodes: (node, finding) for each that differs, from the facts
+        and options of all nodes that answered.
+    """
+
+    title: str
+    options: OptionsT
+    judge: Callable[[Facts, OptionsT], Iterable[Finding]]
+    codes: Mapping[str, Code]
+    probe: str = ""
+    probe_options: tuple[str, ...] = ()
+    needs: tuple[str, ...] = ()
+    needs_root: bool = False
+    root_adds: str = ""
+    limit: float = 10
+    after: tuple[str, ...] = ()
+    clock: bool = False
+    probe_peers: bool = False
+    heavy_probe: str = ""
+    heavy_limit: float = 60
+    shared: Callable[[Facts, OptionsT], str] | None = None
+    probe_here: Callable[[OptionsT], Mapping[str, str]] | None = None
+    probe_from_here: (
+        Callable[[Sequence[Target], OptionsT], Mapping[str, Mapping[str, str]]] | None
+    ) = None
+    compare: (
+        Callable[
+            [Mapping[str, Facts], Mapping[str, OptionsT]],
+            Iterable[tuple[str, Finding]],
+        ]
+        | None
+    ) = None
+
+    def option_fields(self) -> tuple[dataclasses.Field[Any], ...]:
+        """The options in the order in which the check declares them."""
+        return dataclasses.fields(self.options)
+
+
+AnyCheck = Check[Any]

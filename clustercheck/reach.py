@@ -3,7 +3,7 @@
 They are shown as those of a check called `ssh`, so that an unreachable node is one finding.
 """
 
-from clustercheck.check import Code, Remedy
+from clustercheck.check import Code
 
 NAME = "ssh"
 

@@ -1,0 +1,105 @@
+"""This machine: the script runs in the local sh, without SSH."""
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import time
+
+from clustercheck.node import Node
+from clustercheck.transport import Channel, Connection, Exit, Unreachable
+
+
+class HereChannel:
+    """A running local `sh -s`."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        assert process.stdin and process.stdout and process.stderr
+        self._process = process
+        self._stdin, self._stdout = process.stdin, process.stdout
+        self._stderr_file = process.stderr
+        self._stderr = b""
+        self._selector = selectors.DefaultSelector()
+        for pipe in (process.stdout, process.stderr):
+            os.set_blocking(pipe.fileno(), False)
+            self._selector.register(pipe, selectors.EVENT_READ)
+
+    def send(self, data: bytes) -> None:
+        try:
+            self._stdin.write(data)
+            self._stdin.flush()
+        except (OSError, ValueError) as error:
+            raise Unreachable("cut", f"the local sh went away: {error}") from error
+
+    def receive(self, timeout: float) -> bytes | None:
+        end = time.monotonic() + timeout
+        while True:
+            left = max(0.0, end - time.monotonic())
+            ready = [key.fileobj for key, _ in self._selector.select(left)]
+            if self._stderr_file in ready:
+                self._take_stderr()
+            if self._stdout in ready:
+                return os.read(self._stdout.fileno(), 1 << 16)
+            if left <= 0:
+                return None
+
+    def _take_stderr(self) -> None:
+        data = os.read(self._stderr_file.fileno(), 1 << 16)
+        if not data:
+            self._selector.unregister(self._stderr_file)
+        self._stderr = (self._stderr + data)[-4096:]
+
+    def finish(self) -> Exit:
+        try:
+            status = self._process.wait(2)
+        except subprocess.TimeoutExpired:
+            return Exit(None, "", self._stderr.decode(errors="backslashreplace"))
+        stderr = self._stderr.decode(errors="backslashreplace")
+        if status < 0:
+            return Exit(None, signal.Signals(-status).name.removeprefix("SIG"), stderr)
+        return Exit(status, "", stderr)
+
+    def close(self) -> None:
+        self._selector.close()
+        for pipe in (self._stdin, self._stdout, self._stderr_file):
+            with contextlib.suppress(OSError):  # what was not yet sent is of no use to anybody
+                pipe.close()
+        if self._process.poll() is None:
+            self._process.terminate()  # the script tidies up after itself
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self._process.wait(0.2)
+
+
+class HereConnection:
+    """The local `sh`."""
+
+    def start(self, script: bytes, deadline: float) -> Channel:
+        """Run `sh -s`; see the protocol. Raises Unreachable where there is no sh."""
+        try:
+            process = subprocess.Popen(
+                ["sh", "-s"],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise Unreachable("no_sh", f"the local sh cannot be run: {error}") from error
+        channel = HereChannel(process)
+        channel.send(script)
+        return channel
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class Here:
+    """The transport to this machine."""
+
+    def connect(self, node: Node, deadline: float) -> Connection:
+        """Always there."""
+        return HereConnection()
+
+    def close(self) -> None:
+        """Nothing is held."""

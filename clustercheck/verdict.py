@@ -1,0 +1,85 @@
+"""From what a node told to findings. Honesty lives here: what was not found out is UNKNOWN."""
+
+import traceback
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from clustercheck.check import AnyCheck, Code, Finding, MissingFact, Status, skip, unknown
+from clustercheck.facts import Told
+
+# Codes that the frame gives for any check.
+COMMON_CODES = {
+    "limit": Code("The probe did not end within its limit; what it waits on is named."),
+    "not_answered": Code("The probe did not report what the judge needs, or ended too early."),
+    "missing_tool": Code("A command that the probe needs is not on the node."),
+    "needs_root": Code("The probe is worth nothing without root; see ssh.root."),
+    "blocked": Code("Another check failed, which explains or prevents this one."),
+    "crashed": Code("The check itself is at fault: please report it."),
+}
+
+
+def judge(
+    check: AnyCheck,
+    told: Told,
+    options: Any,
+    *,
+    failed: Sequence[str] = (),
+    peers: Sequence[str] = (),
+) -> list[Finding]:
+    """The findings of one check on one node; never empty, never raises.
+
+    told: what the node said; its facts may hold those taken here, too.
+    failed: names of checks that failed on the node.
+    peers: the peers that the probe was told of.
+    """
+    causes = [name for name in check.after if name in failed]
+    if causes:
+        return [skip("blocked", f"blocked by {', '.join(causes)}")]
+    if told.missing:
+        return [unknown("missing_tool", f"{told.missing} is not installed, and needed to tell")]
+    if told.needs_root:
+        return [skip("needs_root", "not looked at: needs root")]
+    if told.status == "limit":
+        return [unknown("limit", _limit_message(check, told))]
+    if check.probe_peers and not peers:
+        return [skip("no_peers", "no other node to try")]
+    if told.status and not told.whole:
+        detail = f": {told.error}" if told.error else ""
+        status = "its output is too long" if told.status in ("153", "25") else told.status
+        return [unknown("not_answered", f"the probe ended early (status {status}){detail}")]
+    try:
+        findings = list(check.judge(told.facts, options))
+    except MissingFact as missing:
+        detail = f" ({told.error})" if told.error else ""
+        return [unknown("not_answered", f"{missing}{detail}")]
+    except Exception as error:
+        return [crashed(error)]
+    if check.probe_peers:
+        said = {f.peer for f in findings}
+        findings += [
+            unknown("not_answered", "nothing was reported", peer=peer)
+            for peer in peers
+            if peer not in said and "" not in said
+        ]
+    return findings or [unknown("not_answered", "the check came to no finding")]
+
+
+def crashed(error: Exception) -> Finding:
+    """UNKNOWN for a check that raised: its error and the line where it did."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" at {frames[-1].filename.rsplit('/', 1)[-1]}:{frames[-1].lineno}" if frames else ""
+    return unknown("crashed", f"the check itself failed: {type(error).__name__}: {error}{place}")
+
+
+def _limit_message(check: AnyCheck, told: Told) -> str:
+    message = f"the probe did not end within {check.limit:g} s"
+    if told.hung:
+        message += f"; it waits on {told.hung}"
+    if told.stays:
+        message += f"; still there after it was killed: {told.stays}"
+    return message
+
+
+def worst(findings: Iterable[Finding]) -> Status:
+    """The worst status; UNKNOWN for no findings at all, for nothing checked is no success."""
+    return max((f.status for f in findings), default=Status.UNKNOWN)

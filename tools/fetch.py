@@ -33,6 +33,7 @@ WANTED = {
         "nsenter": "util-linux",
         "ps": "procps",
         "setpriv": "util-linux",
+        "ss": "iproute2",
         "ssh": "openssh-client",
         "ssh-agent": "openssh-client",
         "ssh-keygen": "openssh-client",

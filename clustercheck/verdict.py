@@ -20,7 +20,7 @@ COMMON_CODES = {
 
 def judge(
     check: AnyCheck,
-    told: Told,
+    told: Told | None,
     options: Any,
     *,
     failed: Sequence[str] = (),
@@ -28,13 +28,15 @@ def judge(
 ) -> list[Finding]:
     """The findings of one check on one node; never empty, never raises.
 
-    told: what the node said; its facts may hold those taken here, too.
+    told: what the node said, its facts with those that were taken here; None for no answer.
     failed: names of checks that failed on the node.
     peers: the peers that the probe was told of.
     """
     causes = [name for name in check.after if name in failed]
     if causes:
         return [skip("blocked", f"blocked by {', '.join(causes)}")]
+    if told is None:
+        return [unknown("not_answered", "the node gave no answer to it")]
     if told.missing:
         return [unknown("missing_tool", f"{told.missing} is not installed, and needed to tell")]
     if told.needs_root:

@@ -1,0 +1,227 @@
+"""Asks many nodes at once: a bounded pool of workers with one shared queue.
+
+Answers are handed over as they come. What loads something shared is asked for in a second step
+over the same connection, one node at a time for each shared thing.
+"""
+
+import queue
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from clustercheck.answer import Answer
+from clustercheck.ask import ask
+from clustercheck.facts import Reader
+from clustercheck.node import Node
+from clustercheck.script import Asked, Frame, build
+from clustercheck.transport import Connection, Transport, Unreachable
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one node is asked."""
+
+    node: Node
+    asked: Sequence[Asked]
+    peers: Sequence[str]
+    transport: Transport
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Limits of a run.
+
+    parallel: nodes at a time.
+    node_seconds: for all of a node's light probes, the connection included.
+    heavy_parallel: nodes that load one shared thing at a time.
+    """
+
+    parallel: int
+    node_seconds: float
+    heavy_parallel: int = 1
+
+
+@dataclass
+class _Heavy:
+    job: Job
+    answer: Answer
+    connection: Connection | None
+    things: deque[tuple[str, list[Asked]]]
+
+
+@dataclass
+class Fanout:
+    """The workers and their queue. `answers` yields each node's answer as it comes."""
+
+    frame: Frame
+    bounds: Bounds
+    began: Callable[[str], None] = lambda node: None
+    _light: deque[Job] = field(default_factory=deque)
+    _heavy: list[_Heavy] = field(default_factory=list)
+    _busy: Counter[str] = field(default_factory=Counter)
+    _running: int = 0
+    _stopped: bool = False
+
+    def __post_init__(self) -> None:
+        self._change = threading.Condition()
+        self._answers: queue.SimpleQueue[Answer | BaseException] = queue.SimpleQueue()
+
+    def answers(self, jobs: Sequence[Job], until: float | None) -> Iterator[Answer]:
+        """Every job's answer, in the order in which they come.
+
+        until: of time.monotonic(); ends early then, and at KeyboardInterrupt: what is still
+        running is let go of (the nodes notice and tidy up).
+        """
+        self._light.extend(jobs)
+        workers = [
+            threading.Thread(target=self._work, daemon=True, name=f"node-{i}")
+            for i in range(min(self.bounds.parallel, len(jobs)))
+        ]
+        for worker in workers:
+            worker.start()
+        try:
+            for _ in jobs:
+                left = None if until is None else max(0.0, until - time.monotonic())
+                try:
+                    answer = self._answers.get(timeout=left)
+                except queue.Empty:
+                    return
+                if isinstance(answer, BaseException):
+                    raise answer
+                yield answer
+        finally:
+            self._stopped = True
+            with self._change:
+                self._change.notify_all()
+
+    def _work(self) -> None:
+        try:
+            while (task := self._next()) is not None:
+                if isinstance(task, Job):
+                    self._ask_light(task)
+                else:
+                    self._ask_heavy(task)
+        except BaseException as error:  # a fault of ours must be seen, not hang the run
+            self._answers.put(error)
+
+    def _next(self) -> Job | _Heavy | None:
+        with self._change:
+            while not self._stopped:
+                if self._light:
+                    self._running += 1
+                    return self._light.popleft()
+                for task in self._heavy:
+                    if self._busy[task.things[0][0]] < self.bounds.heavy_parallel:
+                        self._heavy.remove(task)
+                        self._busy[task.things[0][0]] += 1
+                        return task
+                if not self._running and not self._heavy:
+                    return None
+                self._change.wait()
+            return None
+
+    def _ask_light(self, job: Job) -> None:
+        self.began(job.node.name)
+        began = time.monotonic()
+        answer = Answer(job.node.name, [a.name for a in job.asked], peers=list(job.peers))
+        reader = Reader(self.frame.mark, time.time)
+        deadline = began + self.bounds.node_seconds
+        connection = None
+        try:
+            connection = job.transport.connect(job.node, deadline)
+            text = build(self.frame, job.asked, become=job.node.become, peers=job.peers)
+            ask(connection, text, reader, deadline)
+        except Unreachable as error:
+            answer.code, answer.message = error.code, error.message
+        answer.take(reader)
+        answer.seconds = time.monotonic() - began
+        things = deque() if answer.code else _shared_things(job, answer)
+        with self._change:
+            self._running -= 1
+            if things:
+                keep = len(self._heavy) < self.bounds.parallel
+                self._heavy.append(_Heavy(job, answer, connection if keep else None, things))
+                connection = None if keep else connection
+            self._change.notify_all()
+        if connection is not None:
+            connection.close()
+        if not things:
+            self._answers.put(answer)
+
+    def _ask_heavy(self, task: _Heavy) -> None:
+        thing, asked = task.things.popleft()
+        limit = max(a.check.heavy_limit for a in asked) + self.bounds.node_seconds
+        deadline = time.monotonic() + limit
+        reader = Reader(self.frame.mark, time.time)
+        job = task.job
+        text = build(self.frame, asked, become=job.node.become, peers=job.peers, heavy=True)
+        trouble = ""
+        try:
+            task.connection = _ask_again(task.connection, job, text, reader, deadline)
+        except Unreachable as error:
+            task.connection = None
+            trouble = error.message
+        for a in asked:
+            _merge(task.answer, a.name, reader, trouble)
+        with self._change:
+            self._busy[thing] -= 1
+            if task.things:
+                self._heavy.append(task)
+            self._change.notify_all()
+        if not task.things:
+            if task.connection is not None:
+                task.connection.close()
+            self._answers.put(task.answer)
+
+
+def _ask_again(
+    connection: Connection | None, job: Job, text: str, reader: Reader, deadline: float
+) -> Connection:
+    """Ask over the connection that was kept, or over a new one where it has gone."""
+    if connection is not None:
+        try:
+            ask(connection, text, reader, deadline)
+            return connection
+        except Unreachable as error:
+            connection.close()
+            if error.code != "cut" or reader.begun:  # it went away in mid-run, not before
+                raise
+    connection = job.transport.connect(job.node, deadline)
+    try:
+        ask(connection, text, reader, deadline)
+    except Unreachable:
+        connection.close()
+        raise
+    return connection
+
+
+def _shared_things(job: Job, answer: Answer) -> deque[tuple[str, list[Asked]]]:
+    """What the heavy probes would load, with the checks that ask for it."""
+    things: dict[str, list[Asked]] = {}
+    for asked in job.asked:
+        told = answer.told.get(asked.name)
+        if asked.check.heavy_probe and asked.check.shared and told and told.whole:
+            try:
+                thing = asked.check.shared(told.facts, asked.options)
+            except Exception as error:
+                told.facts["heavy.status"] = f"the check itself failed: {error!r}"
+                continue
+            if thing:
+                things.setdefault(thing, []).append(asked)
+    return deque(things.items())
+
+
+def _merge(answer: Answer, check: str, reader: Reader, trouble: str) -> None:
+    """Add a heavy probe's facts; "heavy.status" is "whole" or why it is not."""
+    facts = answer.told[check].facts
+    told = reader.told.get(check)
+    if told is not None:
+        facts.update(told.facts)
+    if told is not None and told.whole:
+        facts["heavy.status"] = "whole"
+    elif told is not None and told.status == "limit":
+        facts["heavy.status"] = f"did not end within its limit; it waits on {told.hung}"
+    else:
+        facts["heavy.status"] = trouble or (told.error if told else "") or "no answer"

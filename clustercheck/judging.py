@@ -1,0 +1,108 @@
+"""From answers to results: each node's checks in order, then what only shows between nodes."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from clustercheck import reach, verdict
+from clustercheck.answer import Answer
+from clustercheck.check import AnyCheck, Facts, Finding, Status, skip, unknown
+from clustercheck.report import NodeResult
+
+OptionsOf = Callable[[str, str], Any]
+"""The options of a check (by name) for a node (by name)."""
+
+
+def judge_node(answer: Answer, checks: Mapping[str, AnyCheck], options_of: OptionsOf) -> NodeResult:
+    """The result of one node.
+
+    An unreachable node is one finding: its checks have none. Where the answer broke off, what had
+    come whole before is judged all the same.
+    """
+    findings: dict[str, list[Finding]] = {}
+    access = _access(answer, checks)
+    if access:
+        findings[reach.NAME] = access
+    if not (answer.code and not answer.told):
+        done: dict[str, list[Finding]] = {}
+        for name in in_order(checks, answer.asked):
+            failed = [n for n, fs in done.items() if verdict.worst(fs) is Status.FAIL]
+            done[name] = verdict.judge(
+                checks[name],
+                answer.told.get(name),
+                options_of(name, answer.node),
+                failed=failed,
+                peers=answer.peers,
+            )
+        findings.update({name: done[name] for name in answer.asked})
+    return NodeResult(answer.node, findings, answer.seconds)
+
+
+def _access(answer: Answer, checks: Mapping[str, AnyCheck]) -> list[Finding]:
+    """What the way to the node is to blame for, and what root would have added."""
+    found = []
+    if answer.code:
+        remedies = reach.CODES[answer.code].remedies
+        found.append(unknown(answer.code, answer.message, remedies[0] if remedies else None))
+    needing = [n for n, told in answer.told.items() if told.needs_root]
+    wanting = [n for n, told in answer.told.items() if told.wanted_root]
+    remedy = next(iter(reach.CODES["root"].remedies), None)
+    if answer.root_refused:
+        said = answer.root_refused.partition(" ")[2].strip() or "sudo did not answer within 5 s"
+        names = ", ".join(dict.fromkeys(needing + wanting))
+        found.append(unknown("root", f"sudo refused: {said}; not looked at: {names}", remedy))
+    elif needing:
+        found.append(unknown("root", f"root is needed for {', '.join(needing)}", remedy))
+    elif wanting:
+        added = "; ".join(f"{n}: {checks[n].root_adds or 'more'}" for n in wanting if n in checks)
+        found.append(skip("as_user", f"asked as an ordinary user; root would add {added}"))
+    return found
+
+
+def in_order(checks: Mapping[str, AnyCheck], names: Iterable[str]) -> list[str]:
+    """The names so that each comes after those that its `after` names."""
+    names = list(names)
+    ordered: list[str] = []
+
+    def place(name: str, above: tuple[str, ...]) -> None:
+        if name in ordered or name in above:
+            return
+        for cause in checks[name].after:
+            if cause in names:
+                place(cause, (*above, name))
+        ordered.append(name)
+
+    for name in names:
+        place(name, ())
+    return ordered
+
+
+def compare(
+    answers: Sequence[Answer],
+    checks: Mapping[str, AnyCheck],
+    options_of: OptionsOf,
+    results: dict[str, NodeResult],
+) -> None:
+    """Add to `results` what only shows between nodes."""
+    for name, check in checks.items():
+        if check.compare is None:
+            continue
+        facts: dict[str, Facts] = {}
+        for answer in answers:
+            told = answer.told.get(name)
+            if told is not None and told.whole:
+                facts[answer.node] = told.facts
+        if not facts:
+            continue
+        options = {node: options_of(name, node) for node in facts}
+        try:
+            found = list(check.compare(facts, options))
+        except Exception as error:  # one check's fault is a finding, not the end of the run
+            found = [(node, verdict.crashed(error)) for node in facts]
+        for node, finding in found:
+            _add(results, node, name, finding)
+
+
+def _add(results: dict[str, NodeResult], node: str, check: str, finding: Finding) -> None:
+    result = results[node]
+    findings = {**result.findings, check: [*result.findings.get(check, ()), finding]}
+    results[node] = NodeResult(node, findings, result.seconds)

@@ -1,0 +1,61 @@
+# make run    check this machine, or the nodes of inventory.ini; ARGS="-c ntp" is handed on
+# make test   all that CI asks: it stops at the first step that fails, each can be made by itself
+# make lint   the steps of it that read the code and do not run it
+# make clean  take away all that the others made
+#
+# PYTHON=python3.12 names another Python. All paths are relative, so blanks in ours do no harm.
+
+PYTHON = python3
+ARGS =
+
+.NOTPARALLEL:
+.PHONY: run test lint clean fetch format style types shell imports docs pytest
+
+# 0 to 3 is the report's verdict, not a failure of make; scripts call clustercheck itself.
+run: .venv/ready
+	@inventory=; [ ! -f inventory.ini ] || inventory='-i inventory.ini'; \
+	.venv/bin/clustercheck run $$inventory $(ARGS) || [ $$? -le 3 ]
+
+test: lint fetch pytest
+
+lint: format style types shell imports docs
+
+.venv/ready: pyproject.toml tools/venv.sh
+	@PYTHON='$(PYTHON)' sh tools/venv.sh
+
+fetch: .venv/ready
+	@echo '== make fetch: the programs that the tests need'
+	@.venv/bin/python tools/fetch.py
+
+format: .venv/ready
+	@echo '== make format: is it laid out as ruff does? (mend: .venv/bin/ruff format)'
+	@.venv/bin/ruff format --check --diff --quiet
+
+style: .venv/ready
+	@echo '== make style: ruff'
+	@.venv/bin/ruff check --quiet
+
+types: .venv/ready
+	@echo '== make types: mypy'
+	@.venv/bin/mypy --no-error-summary
+
+shell: .venv/ready
+	@echo '== make shell: shellcheck'
+	@.venv/bin/shellcheck .ci/run clustercheck/*.sh tests/*.sh tools/*.sh
+
+imports: .venv/ready
+	@echo '== make imports: do imports point one way?'
+	@.venv/bin/lint-imports --no-logo >.venv/imports.log || { cat .venv/imports.log; exit 1; }
+
+docs: .venv/ready
+	@echo '== make docs: is what is generated up to date? (mend: .venv/bin/cog -r README.md docs/*.md)'
+	@.venv/bin/cog --check --diff README.md docs/*.md
+
+pytest: .venv/ready
+	@echo '== make pytest: the tests (some of them: .venv/bin/pytest tests/test_host.py -k sudo)'
+	@.venv/bin/pytest -n auto --maxprocesses 8 $(ARGS)
+
+clean:
+	rm -rf .venv .tools build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
+	rm -rf .import_linter_cache .hypothesis
+	find . -name __pycache__ -prune -exec rm -rf {} +

@@ -13,6 +13,7 @@ class Node:
     jump: as ssh's -J: "[user@]host[:port]", several joined by commas.
     become: "sudo" lets probes that need root use `sudo -n`; "" means as the login user.
     groups: the groups of the inventory that it is in, nearest first.
+    local: it is this machine, to be checked without SSH (`ansible_connection=local`).
     """
 
     name: str
@@ -23,3 +24,4 @@ class Node:
     jump: str = ""
     become: str = ""
     groups: tuple[str, ...] = ()
+    local: bool = False

@@ -1,5 +1,6 @@
 """What all tests share: a real sshd, nobody's environment, and skips that are seen."""
 
+import contextlib
 import os
 from collections.abc import Generator, Iterator
 from typing import Protocol
@@ -7,7 +8,7 @@ from typing import Protocol
 import pytest
 
 from tests.host import Host, Keys, make_keys
-from tools.fetch import CannotFetch, fetch
+from tools.fetch import TOOLS, CannotFetch, fetch
 
 # A skip that the machine could not have avoided says so in this way: CI lets no other pass.
 CANNOT = "cannot here: "
@@ -23,9 +24,12 @@ class MakeHost(Protocol):
 
 @pytest.fixture(scope="session", autouse=True)
 def nobodys_environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Keep what the developer has set up for himself out of the tests."""
+    """Keep what the developer has set up for himself out of the tests; add what was fetched."""
+    with contextlib.suppress(CannotFetch):  # said by the tests that need it
+        fetch()
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        patch.setenv("PATH", os.pathsep.join([os.environ["PATH"], str(TOOLS / "bin")]))
         for name in list(os.environ):
             if name.startswith(("SSH_", "CLUSTERCHECK_", "XDG_")):
                 patch.delenv(name)

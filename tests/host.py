@@ -90,10 +90,11 @@ def make_key(path: Path, passphrase: str = "") -> None:
 class Host:
     """A running sshd.
 
-    port: on every address of 127.0.0.0/8, and on ::1 where the machine has IPv6.
+    port: on every address of 127.0.0.0/8, and on ::1 where `ipv6`.
     user: somebody with a POSIX shell whom `keys` let in: alice, or oneself.
     known_hosts: a file with its host key for each of ADDRESSES.
     own_root: it has a root, users and processes of its own.
+    ipv6: the machine has IPv6.
     """
 
     def __init__(
@@ -106,6 +107,7 @@ class Host:
         """
         self.own_root = os.geteuid() == 0
         self.user = "alice" if self.own_root else getpass.getuser()
+        self.ipv6 = len(_loopbacks()) == 2
         self.keys = keys
         self.known_hosts = folder / "known_hosts"
         self._folder = folder

@@ -30,6 +30,8 @@ def ssh(host: Host, user: str, command: str, address: str = "127.0.0.1") -> str:
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "127.0.0.64", "::1", "localhost"])
 def test_it_answers_at_every_loopback_address(host: Host, address: str) -> None:
+    if address == "::1" and not host.ipv6:
+        pytest.skip("cannot here: this machine has no IPv6")
     assert ssh(host, host.user, "echo here", address) == "here"
 
 

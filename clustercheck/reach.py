@@ -1,10 +1,156 @@
 """Why a node gave no answer: the findings that belong to no check, each with its remedy.
 
-They are shown as those of a check called `access`, so that an unreachable node is one finding.
+They are shown as those of a check called `ssh`, so that an unreachable node is one finding.
 """
 
-from clustercheck.check import Code
+from clustercheck.check import Code, Finding, Remedy, unknown
 
-NAME = "access"
+NAME = "ssh"
 
-CODES: dict[str, Code] = {}
+
+def _code(meaning: str, remedy: str, see: str = "", *, disturbs: bool = False) -> Code:
+    return Code(meaning, (Remedy(remedy, see, disturbs),))
+
+
+CODES: dict[str, Code] = {
+    # The way to the port.
+    "no_name": _code(
+        "The node's name has no address, or the name service did not answer in time.",
+        "Look at `getent hosts NAME` on this machine; give the node's address as host= in the "
+        "inventory, or HostName in ~/.ssh/config.",
+    ),
+    "refused": _code(
+        "The node answers, and nothing listens on its SSH port.",
+        "Look on the node's console whether sshd runs (`systemctl status sshd`, on Debian `ssh`) "
+        "and on which port; give another port as port= in the inventory.",
+    ),
+    "no_route": _code(
+        "The network or a firewall says that the node cannot be reached.",
+        "Look whether the node has power and a link, and at `ip route get ADDRESS` on this "
+        "machine; a firewall that rejects looks the same.",
+    ),
+    "timeout": _code(
+        "Nothing came back from the node's SSH port in time, not even a refusal.",
+        "Look at the node's power and console and whether `ping` gets an answer; a firewall that "
+        "drops packets looks the same. --connect-timeout sets the time.",
+    ),
+    # The server before anybody has logged in.
+    "no_banner": _code(
+        "The port is open and no SSH server greets there.",
+        "Look on the node's console: a machine out of memory or with a dead disk still accepts "
+        "connections. Restarting sshd helps when only sshd hangs. Check the port as well.",
+    ),
+    "max_startups": _code(
+        "The server closed each connection before its greeting, for as long as it was tried.",
+        "Too many logins at once (MaxStartups in sshd_config), or the server keeps this address "
+        "out (PerSourcePenalties, fail2ban, hosts.deny): look at sshd's log on the node. Ask "
+        "fewer nodes at once (--parallel) where they share a server.",
+    ),
+    "handshake": _code(
+        "The server greeted, and the key exchange failed or hung.",
+        "When it hangs, a large packet was lost: look for a switch port or interface with a "
+        "smaller MTU on the path with `ping -M do -s 8972 NODE` (1472 for MTU 1500). When it "
+        "fails, sshd's log on the node says why; no common algorithm means that one side is "
+        "too old.",
+        "§5.3",
+    ),
+    "host_key_unknown": _code(
+        "The node showed a host key that no known_hosts file has.",
+        "Compare the fingerprint with `ssh-keygen -lf /etc/ssh/ssh_host_ed25519_key.pub` on the "
+        "node's console. Then add it with `ssh-keyscan -p PORT HOST >>~/.ssh/known_hosts`, by "
+        "logging in once with ssh, or for all new nodes with --host-keys accept-new.",
+    ),
+    "host_key_changed": _code(
+        "The node showed another host key than known_hosts has for it.",
+        "Find out why before anything else: a node installed anew has a new key, and so has "
+        "somebody in between. When the new key is right, take the old one out with "
+        "`ssh-keygen -R HOST` (`-R '[HOST]:PORT'` for another port than 22) and add the new one.",
+    ),
+    "host_key_revoked": _code(
+        "The node showed a host key that known_hosts marks as @revoked.",
+        "Give the node a new host key (`rm /etc/ssh/ssh_host_*; ssh-keygen -A` on its console, "
+        "then restart sshd): the old one must not be used again.",
+    ),
+    # Logging in.
+    "login_refused": _code(
+        "The node accepted none of the keys and passwords.",
+        "Look whether the user is right and whether the public key is in ~/.ssh/authorized_keys "
+        "on the node, which nobody else may be able to write; sshd's log there says what it "
+        "disliked. `ssh -v NODE` shows the same attempts.",
+    ),
+    "key_passphrase": _code(
+        "The private key is locked, and there was no right passphrase for it.",
+        "Load it into an agent with `ssh-add FILE`, or let the passphrase be asked for.",
+    ),
+    "key_unreadable": _code(
+        "The private key's file is missing, unreadable or of a form that is not known.",
+        "Check the path in the inventory (key=) or ~/.ssh/config (IdentityFile) and the file's "
+        "rights; `ssh-keygen -p -f FILE` writes an old form anew.",
+    ),
+    "auth_timeout": _code(
+        "The connection stood, and the login did not come to an end in time.",
+        "Look on the node's console at what logins wait for: a home directory on an NFS server "
+        "that does not answer, LDAP or SSSD, DNS (UseDNS in sshd_config). An agent that waits "
+        "for a touch or a confirmation looks the same.",
+    ),
+    # The way there.
+    "jump": _code(
+        "The jump host on the way to the node cannot be used.",
+        "Try `ssh JUMPHOST`: what stops it there stops all nodes behind it. It must allow "
+        "AllowTcpForwarding.",
+    ),
+    "proxy_command": _code(
+        "The ProxyCommand of ~/.ssh/config failed.",
+        "Run it by hand with %h and %p put in; it must connect its input and output with the "
+        "node's SSH port.",
+    ),
+    # The script.
+    "channel_refused": _code(
+        "The login succeeded, and the server refused to run a command.",
+        "Look at MaxSessions and ForceCommand in sshd_config and at command= in "
+        "authorized_keys on the node, and at sshd's log there.",
+    ),
+    "nologin": _code(
+        "The user's login shell ended without running the script.",
+        "Use a user with a real login shell (user= in the inventory), or give this one a shell "
+        "(`getent passwd USER` on the node, last field).",
+    ),
+    "no_sh": _code(
+        "There is no sh on the node that could run the script.",
+        "Look at `command -v sh` in a login on the node; a POSIX sh is all that is needed.",
+    ),
+    "cut": _code(
+        "The connection broke while the script ran.",
+        "Look on the node's console: a crash, a reboot, a kill of sshd by the kernel for lack of "
+        "memory, or a firewall that forgets connections.",
+    ),
+    "limit": _code(
+        "The node was not done within its time limit.",
+        "Look on the node at what hangs (`ps axo pid,stat,wchan:30,args | grep ' D'`); where it "
+        "is only slow, give it more time with --timeout.",
+    ),
+    "flood": _code(
+        "The node sent more output than is kept of one node, and was cut off.",
+        "Find what writes so much: a .bashrc in an endless loop, or a check of one's own "
+        "(run it alone with -c NAME).",
+    ),
+    "garbled": _code(
+        "The answer ended before the script did, or cannot be understood.",
+        "Run it once more; where it happens again, `clustercheck script | ssh NODE exec sh -s` "
+        "shows what comes back.",
+    ),
+    "root": _code(
+        "Some probes need root, which the login user does not have and could not get.",
+        "Set become = sudo and allow `sudo -n` on the node, or log in as root; the other checks "
+        "are not affected.",
+    ),
+    "not_reached": _code(
+        "The run ended before it was the node's turn.",
+        "Give the run more time (--max-time), or ask more nodes at once (--parallel).",
+    ),
+}
+
+
+def finding(code: str, message: str) -> Finding:
+    """The finding for an Unreachable's code and message: it is UNKNOWN, never a pass or a fail."""
+    return unknown(code, message, CODES[code].remedies[0])

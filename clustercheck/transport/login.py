@@ -1,0 +1,127 @@
+"""Logging in over a connection whose host key has been checked."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
+from pathlib import Path
+
+import paramiko
+
+from clustercheck.transport import Unreachable
+from clustercheck.transport.keys import Key, Keyring
+from clustercheck.transport.route import Route
+from clustercheck.transport.wire import Wire, listener
+
+
+class _Answer(Enum):
+    IN = "logged in"
+    MORE = "right, and another proof is wanted as well"
+    NO = "refused"
+    NOT_OFFERED = "the server does not offer this way"
+
+
+@dataclass
+class Attempts:
+    """What has been tried on one connection, for the user to read when all of it was refused."""
+
+    transport: paramiko.Transport
+    wire: Wire
+    user: str
+    tried: list[str] = field(default_factory=list)
+
+    def attempt(self, what: str, way: Callable[[], list[str]]) -> _Answer:
+        """Try one proof. Raises Unreachable where the connection does not survive it."""
+        if what:
+            self.tried.append(what)
+        try:
+            return _Answer.MORE if way() else _Answer.IN
+        except paramiko.BadAuthenticationType:
+            return _Answer.NOT_OFFERED
+        except (paramiko.SSHException, EOFError, OSError) as error:
+            if self.transport.is_active():
+                return _Answer.NO
+            raise self._ended() from error
+
+    def _ended(self) -> Unreachable:
+        if self.wire.expired:
+            last = f", {self.tried[-1]} was being tried" if self.tried else ""
+            text = f"the login of {self.user} did not come to an end in time{last}"
+            return Unreachable("auth_timeout", text)
+        farewell = listener(self.transport).farewell
+        text = f"the server ended the login of {self.user}: {farewell or 'it gave no reason'}"
+        return Unreachable("login_refused", f"{text}; tried: {', '.join(self.tried) or 'nothing'}")
+
+    def refused(self, unusable: list[Key], named: Path | None) -> Unreachable:
+        """The cause when no proof is left. `named` is the key file that the user asked for."""
+        causes = [k for k in unusable if str(named) == k.label] or unusable
+        if causes and (str(named) == causes[0].label or not self.tried):
+            return Unreachable(causes[0].problem, causes[0].reason)
+        offered = ", ".join(listener(self.transport).methods) or "nothing"
+        text = f"user {self.user} was refused; the server offers {offered}"
+        text += f"; tried: {', '.join(self.tried) or 'nothing, for there is no key or password'}"
+        text += "".join(f"; {key.reason}" for key in unusable)
+        return Unreachable("login_refused", text)
+
+
+def log_in(
+    transport: paramiko.Transport, wire: Wire, route: Route, keyring: Keyring, password: str
+) -> None:
+    """Log in as ssh would: by keys of the agent and of files, then by the password.
+
+    Raises Unreachable: login_refused, key_passphrase, key_unreadable or auth_timeout.
+    """
+    attempts = Attempts(transport, wire, route.user)
+    unusable: list[Key] = []
+    for key in _candidates(route, keyring):
+        if key.private is None:
+            unusable.append(key)
+            continue
+        way = partial(transport.auth_publickey, route.user, key.private)
+        answer = attempts.attempt(str(key), way)
+        if answer is _Answer.IN:
+            return
+        if answer is not _Answer.NO:
+            break
+    # Without a key: to hear what the server offers; and some let everybody in.
+    nothing = partial(transport.auth_none, route.user)
+    if not attempts.tried and attempts.attempt("", nothing) is _Answer.IN:
+        return
+    if password and _by_password(attempts, transport, password):
+        return
+    raise attempts.refused(unusable, route.key)
+
+
+def _by_password(attempts: Attempts, transport: paramiko.Transport, password: str) -> bool:
+    """Send the password in one way only: a wrong one must not count twice where logins lock."""
+    offered = listener(transport).methods
+    user = attempts.user
+    if "password" in offered:
+        what = "the password"
+        way = partial(transport.auth_password, user, password, fallback=False)
+    elif "keyboard-interactive" in offered:
+        what = "the password (keyboard-interactive)"
+        way = partial(transport.auth_interactive, user, partial(_answers, password))
+    else:
+        return False
+    return attempts.attempt(what, way) is _Answer.IN
+
+
+def _answers(
+    password: str, title: str, instructions: str, prompts: list[tuple[str, bool]]
+) -> list[str]:
+    """The password to each question whose answer is not shown, nothing to the others."""
+    return ["" if shown else password for _, shown in prompts]
+
+
+def _candidates(route: Route, keyring: Keyring) -> Iterator[Key]:
+    """Keys in ssh's order: those named, by the agent where it has them; then the agent's others."""
+    agent = keyring.agent() if route.agent else ()
+    named = [keyring.file(route.key)] if route.key else []
+    named += [key for key in map(keyring.file, route.identities) if not key.missing]
+    held = {key.blob: key for key in agent}
+    for key in dict.fromkeys(named):
+        yield held.get(key.blob, key)
+    if not route.identities_only:
+        blobs = {key.blob for key in named}
+        yield from (key for key in agent if key.blob not in blobs)

@@ -1,0 +1,187 @@
+"""From a wire to a connection that is logged in, in two ways.
+
+The plain way drives a paramiko transport directly: it is the cheap one. The general way goes
+through fabric.Connection, for what lies behind a jump host or a ProxyCommand. Both use the same
+keys, the same check of host keys and the same login.
+"""
+
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import fabric  # type: ignore[import-untyped]
+import paramiko
+from paramiko.auth_strategy import AuthSource, AuthStrategy, SourceResult
+
+from clustercheck.known_hosts import HostKey
+from clustercheck.transport import Unreachable
+from clustercheck.transport.host_keys import AskFor, HostKeys
+from clustercheck.transport.keys import Keyring
+from clustercheck.transport.login import log_in
+from clustercheck.transport.route import Route
+from clustercheck.transport.session import SshConnection
+from clustercheck.transport.wire import Wire, listener, new_transport
+
+REFUSED_EARLY = (b"Exceeded MaxStartups", b"Not allowed at this time")
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What all connections of a run share."""
+
+    host_keys: HostKeys
+    keyring: Keyring
+    password: str
+    fabric: fabric.Config
+
+
+def open_plain(
+    wire: Wire, route: Route, tools: Tools, kinds: tuple[str, ...], deadline: float
+) -> SshConnection:
+    """Greet, check the host key and log in, by paramiko alone.
+
+    kinds: of host key, to be asked for first.
+    The wire's deadline is that of the key exchange; `deadline` is that of the login.
+
+    Raises Unreachable or AskFor; the wire is then ended.
+    """
+    began = time.monotonic()
+    transport = new_transport(wire, kinds)
+    done = threading.Event()
+    try:
+        transport.start_client(event=done)
+        # The wire ends the transport at its deadline; the second is for a thread that is slow.
+        done.wait(wire.deadline - began + 1)
+        if not done.is_set() or not transport.is_active():
+            raise no_handshake(wire, transport, transport.get_exception(), began)
+        wire.greeting = False
+        _check_host_key(transport, route, tools, kinds)
+        wire.deadline = deadline
+        log_in(transport, wire, route, tools.keyring, tools.password)
+    except BaseException:
+        wire.abort()
+        raise
+    return SshConnection(transport, wire)
+
+
+class _Policy(paramiko.MissingHostKeyPolicy):
+    """paramiko is given no known_hosts of its own, so it asks this one about every host."""
+
+    def __init__(self, stages: "_Stages") -> None:
+        self._stages = stages
+
+    def missing_host_key(
+        self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey
+    ) -> None:
+        self._stages.check_host_key(client)
+
+
+class _Login(AuthStrategy):
+    """Our login in place of paramiko's."""
+
+    def __init__(self, stages: "_Stages") -> None:
+        super().__init__(paramiko.SSHConfig())
+        self._stages = stages
+
+    def get_sources(self) -> Iterator[AuthSource]:
+        return iter(())
+
+    def authenticate(self, transport: paramiko.Transport) -> list[SourceResult]:
+        self._stages.log_in(transport)
+        return []
+
+
+@dataclass
+class _Stages:
+    """What fabric and paramiko call back on the way to an open connection."""
+
+    wire: Wire
+    route: Route
+    tools: Tools
+    kinds: tuple[str, ...]
+    deadline: float
+    transport: paramiko.Transport | None = None
+
+    def make_transport(
+        self,
+        sock: object,
+        gss_kex: object = None,
+        gss_deleg_creds: object = None,
+        disabled_algorithms: object = None,
+    ) -> paramiko.Transport:
+        """Called by paramiko, before 5.0 with the two of GSS, which are off."""
+        self.transport = new_transport(self.wire, self.kinds)
+        return self.transport
+
+    def check_host_key(self, client: paramiko.SSHClient) -> None:
+        assert self.transport
+        self.wire.greeting = False
+        _check_host_key(self.transport, self.route, self.tools, self.kinds)
+
+    def log_in(self, transport: paramiko.Transport) -> None:
+        self.wire.deadline = self.deadline
+        log_in(transport, self.wire, self.route, self.tools.keyring, self.tools.password)
+
+
+def open_general(
+    wire: Wire, route: Route, tools: Tools, kinds: tuple[str, ...], deadline: float
+) -> SshConnection:
+    """The same through fabric.Connection."""
+    began = time.monotonic()
+    stages = _Stages(wire, route, tools, kinds, deadline)
+    connection = fabric.Connection(
+        host=route.host,
+        user=route.user,
+        port=route.port,
+        config=tools.fabric,
+        gateway=False,
+        connect_kwargs={
+            "sock": wire,
+            "transport_factory": stages.make_transport,
+            "auth_strategy": _Login(stages),
+        },
+    )
+    connection.client.set_missing_host_key_policy(_Policy(stages))
+    try:
+        connection.open()
+    except (Unreachable, AskFor):
+        wire.abort()
+        raise
+    except (paramiko.SSHException, EOFError, OSError) as error:
+        wire.abort()
+        raise no_handshake(wire, stages.transport, error, began) from error
+    transport = connection.transport
+    assert isinstance(transport, paramiko.Transport)
+    return SshConnection(transport, wire, keep=connection)
+
+
+def _check_host_key(
+    transport: paramiko.Transport, route: Route, tools: Tools, kinds: tuple[str, ...]
+) -> None:
+    shown = transport.get_remote_server_key()
+    tools.host_keys.check(route, HostKey(shown.get_name(), shown.asbytes()), kinds)
+
+
+def no_handshake(
+    wire: Wire, transport: paramiko.Transport | None, error: Exception | None, began: float
+) -> Unreachable:
+    """Why there is no secure connection on a wire: told by what the peer has sent so far."""
+    waited = f"{time.monotonic() - began:.1f} s"
+    late = wire.expired or time.monotonic() >= wire.deadline
+    greeted = wire.head.startswith(b"SSH-") or b"\nSSH-" in wire.head
+    if greeted and late:
+        return Unreachable("handshake", f"the key exchange did not come to an end within {waited}")
+    if greeted:
+        farewell = listener(transport).farewell if transport else ""
+        reason = farewell or str(error or "") or "the server closed the connection"
+        return Unreachable("handshake", f"the key exchange failed: {reason}")
+    said = wire.head[:60].decode(errors="backslashreplace").strip()
+    if late:
+        what = f"only {said!r}" if said else "nothing"
+        return Unreachable("no_banner", f"the port is open, and {what} came within {waited}")
+    if not wire.head:
+        return Unreachable("max_startups", "the server closed the connection without a greeting")
+    if wire.head.startswith(REFUSED_EARLY):
+        return Unreachable("max_startups", f"the server closed the connection: {said}")
+    return Unreachable("no_banner", f"the port belongs to no SSH server: it sent {said!r}")

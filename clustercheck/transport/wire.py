@@ -1,0 +1,201 @@
+"""Bytes to and from an SSH server, with an end in time, and a paramiko transport over them.
+
+paramiko reads and writes without a limit and looks at its own state only between waits. The end
+in time is therefore kept where all its bytes pass: in what it takes for a socket.
+"""
+
+import contextlib
+import errno
+import math
+import socket
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol, cast
+
+import paramiko
+from paramiko.common import MSG_CHANNEL_REQUEST, MSG_DISCONNECT, MSG_USERAUTH_FAILURE
+from paramiko.packet import Packetizer
+
+POLL = 1.0  # seconds after which paramiko's thread looks at its own state
+BUFFER = 65536
+GREETING_LIMIT = 262144  # bytes that a peer may send before it has shown a host key
+
+# Authenticated ciphers first: with the others paramiko compares each packet's MAC byte by byte.
+FAST_CIPHERS = ("aes128-gcm@openssh.com", "aes256-gcm@openssh.com")
+RSA = ("rsa-sha2-512", "rsa-sha2-256")
+
+
+class Stream(Protocol):
+    """What a socket and a paramiko channel have in common."""
+
+    def send(self, data: bytes, /) -> int: ...
+    def recv(self, size: int, /) -> bytes: ...
+    def settimeout(self, timeout: float, /) -> None: ...
+    def close(self) -> None: ...
+
+
+class Wire:
+    """A byte stream that ends at its deadline. paramiko takes it for a socket.
+
+    deadline: of time.monotonic(); may be moved while the wire is in use.
+    head: the first bytes that came, for telling what kind of peer it is.
+    expired: the deadline has ended it.
+    """
+
+    def __init__(self, stream: Stream, deadline: float, let_go: Callable[[], None]) -> None:
+        """let_go: ends the stream at once from another thread, without waiting."""
+        self.deadline = deadline
+        self.head = b""
+        self.expired = False
+        self.greeting = True
+        self._stream = stream
+        self._let_go = let_go
+        self._ended = False
+        self._received = 0
+        self._buffer = b""
+        self._used = 0
+
+    def recv(self, size: int) -> bytes:
+        """Up to `size` bytes; b"" at the end; TimeoutError when there are none for now."""
+        if self._used == len(self._buffer):
+            self._fill()
+        piece = self._buffer[self._used : self._used + size]
+        self._used += len(piece)
+        return piece
+
+    def _fill(self) -> None:
+        self._wait_at_most()
+        data = self._stream.recv(BUFFER)
+        self._buffer, self._used = data, 0
+        if len(self.head) < 256:
+            self.head = (self.head + data)[:256]
+        if self.greeting:
+            self._received += len(data)
+            if self._received > GREETING_LIMIT:
+                raise _aborted("too much was sent before the key exchange was done")
+        if isinstance(self._stream, socket.socket) and self._stream.family != socket.AF_UNIX:
+            # Else the server's next small packet waits up to 40 ms for our delayed ACK.
+            with contextlib.suppress(OSError, AttributeError):
+                self._stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+
+    def send(self, data: bytes) -> int:
+        """Write some of the data; TimeoutError when none can be written for now."""
+        self._wait_at_most()
+        return self._stream.send(data)
+
+    def _wait_at_most(self) -> None:
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            self.expired = True
+        if self.expired or self._ended:
+            raise _aborted("the connection was ended on this side")
+        self._stream.settimeout(min(POLL, left))
+
+    def settimeout(self, timeout: float) -> None:
+        """paramiko asks for 0.1 s, which keeps a core busy with a thousand connections."""
+
+    def abort(self) -> None:
+        """End it from any thread, at once. Whoever waits on it is woken."""
+        if not self._ended:
+            self._ended = True
+            self._let_go()
+
+    def close(self) -> None:
+        """Called by paramiko's thread as its last act."""
+        self.abort()
+        with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+            self._stream.close()
+
+
+def _aborted(reason: str) -> OSError:
+    """paramiko goes on after a TimeoutError, and trips over an OSError without a number."""
+    return ConnectionAbortedError(errno.ECONNABORTED, reason)
+
+
+def socket_wire(sock: socket.socket, deadline: float) -> Wire:
+    """A wire over a connected socket."""
+
+    def let_go() -> None:
+        with contextlib.suppress(OSError):
+            sock.shutdown(socket.SHUT_RDWR)
+
+    return Wire(sock, deadline, let_go)
+
+
+def channel_wire(channel: paramiko.Channel, deadline: float) -> Wire:
+    """A wire over a channel of a jump host's connection."""
+
+    def let_go() -> None:
+        # Closing sends a message, which may have to wait for the jump host.
+        threading.Thread(target=_close, args=(channel,), daemon=True).start()
+
+    return Wire(channel, deadline, let_go)
+
+
+def _close(channel: paramiko.Channel) -> None:
+    with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+        channel.close()
+
+
+class Listener(Packetizer):
+    """Remembers what servers say and paramiko does not pass on.
+
+    farewell: the text of the server's disconnect message.
+    methods: ways to log in that the server offers.
+    signals: by channel, the signal that ended its command.
+    """
+
+    def __init__(self, socket: Any) -> None:
+        super().__init__(socket)
+        self.farewell = ""
+        self.methods: tuple[str, ...] = ()
+        self.signals: dict[int, str] = {}
+
+    def start_handshake(self, timeout: float) -> None:
+        """Nothing: it would start a timer thread for each node, and the wire has its own end."""
+
+    def read_message(self) -> tuple[int, paramiko.Message]:
+        kind, message = super().read_message()
+        if kind in (MSG_DISCONNECT, MSG_USERAUTH_FAILURE, MSG_CHANNEL_REQUEST):
+            copy = paramiko.Message(message.asbytes())
+            if kind == MSG_DISCONNECT:
+                copy.get_int()
+                self.farewell = copy.get_binary().decode(errors="replace")
+            elif kind == MSG_USERAUTH_FAILURE:
+                self.methods = tuple(copy.get_list())
+            else:
+                channel = copy.get_int()
+                if copy.get_binary() == b"exit-signal":
+                    copy.get_boolean()
+                    self.signals[channel] = copy.get_binary().decode(errors="replace")
+        return kind, message
+
+
+def new_transport(wire: Wire, host_key_kinds: Sequence[str] = ()) -> paramiko.Transport:
+    """A paramiko transport over the wire, not started yet.
+
+    host_key_kinds: kinds of key known for the host, to be asked for first.
+    """
+    # paramiko documents "a socket-like object"; its type stubs name three classes.
+    sock = cast(socket.socket, wire)
+    transport = paramiko.Transport(sock, packetizer_class=Listener)
+    options = transport.get_security_options()
+    options.ciphers = _first(FAST_CIPHERS, options.ciphers)
+    wanted = [x for kind in host_key_kinds for x in (RSA if kind == "ssh-rsa" else (kind,))]
+    options.key_types = _first(wanted, options.key_types)
+    # All waits end by the wire's deadline; paramiko's own limits must not come before it.
+    transport.banner_timeout = transport.auth_timeout = math.inf
+    return transport
+
+
+def listener(transport: paramiko.Transport) -> Listener:
+    """What the server of a transport made by `new_transport` has said."""
+    packetizer = transport.packetizer
+    assert isinstance(packetizer, Listener)
+    return packetizer
+
+
+def _first(wanted: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+    front = [name for name in wanted if name in known]
+    return (*front, *(name for name in known if name not in front))

@@ -4,48 +4,77 @@ Nobody imports a check by name. A check that cannot be loaded stays in the list 
 UNKNOWN finding of its own; it harms no other.
 """
 
+import dataclasses
 import importlib
+import inspect
 import pkgutil
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Collection, Iterator
+from contextlib import suppress
 from functools import partial
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 
+from clustercheck import reach
 from clustercheck.check import AnyCheck, Check, Code, Facts, Finding, NoOptions, unknown
 from clustercheck.script import is_word
 
 GROUP = "clustercheck.checks"
 
 
+def own() -> dict[str, AnyCheck]:
+    """The package's own checks by name, in alphabetical order."""
+    package = importlib.import_module(GROUP)
+    names = sorted(m.name for m in pkgutil.iter_modules(package.__path__) if m.name[0] != "_")
+    return {name: _check(partial(importlib.import_module, f"{GROUP}.{name}")) for name in names}
+
+
 def load() -> dict[str, AnyCheck]:
-    """Every check by name, in alphabetical order, the package's own before other people's.
+    """Every check by name: the package's own, then other packages', each in alphabetical order.
 
     Another package cannot take the name of a check that is there already: its check is then
     listed under "PACKAGE_NAME" and says that it could not be loaded.
     """
-    package = importlib.import_module("clustercheck.checks")
-    found: dict[str, AnyCheck] = {}
-    for name in sorted(m.name for m in pkgutil.iter_modules(package.__path__)):
-        if not name.startswith("_"):
-            found[name] = _check(partial(importlib.import_module, f"{GROUP}.{name}"))
-    for point in sorted(entry_points(group=GROUP), key=lambda p: p.name):
-        if point.name in found or not is_word(point.name):
-            reason = "is the name of another check" if point.name in found else "is no plain word"
+    found = own()
+    for point in _points():
+        if why := _refused(point.name, found):
             origin = point.dist.name if point.dist else "unknown"
-            name = f"{origin}_{point.name}".replace("-", "_").replace(".", "_").lower()
-            found[name] = broken(f"{point.name!r} of the package {origin} {reason}")
+            name = re.sub(r"[^a-z0-9_]", "_", f"{origin}_{point.name}".lower())
+            found[name] = broken(f"{point.name!r} of the package {origin} {why}")
         else:
             found[point.name] = _check(point.load)
     return found
+
+
+def docs(name: str) -> str:
+    """What the module of a check says of it; "" for one that cannot be loaded or is no module's."""
+    modules = [f"{GROUP}.{name}", *(point.module for point in _points() if point.name == name)]
+    for module in modules:
+        with suppress(Exception, SystemExit):  # why it cannot be loaded is told by the check
+            return inspect.getdoc(importlib.import_module(module)) or ""
+    return ""
+
+
+def _points() -> list[EntryPoint]:
+    return sorted(entry_points(group=GROUP), key=lambda point: point.name)
+
+
+def _refused(name: str, found: Collection[str]) -> str:
+    """Why a check of another package cannot have the name; "" where it can."""
+    if name in found or name == reach.NAME:
+        return "is the name of another check"
+    return "" if is_word(name) else "is no plain word (small letters, digits and _)"
 
 
 def _check(get: Callable[[], object]) -> AnyCheck:
     try:
         value = get()
         check = getattr(value, "CHECK", value)
-    except Exception as error:  # whatever another's module raises is its own fault
+    except (Exception, SystemExit) as error:  # whatever another's module raises is its own fault
         return broken(f"{type(error).__name__}: {error}")
     if not isinstance(check, Check):
         return broken(f"it has no CHECK of type Check, but {type(check).__name__}")
+    if not dataclasses.is_dataclass(check.options):
+        return broken(f"its options are no dataclass, but {type(check.options).__name__}")
     return check
 
 

@@ -5,6 +5,7 @@ What the machine lacks is taken from the packages of Debian or Ubuntu and unpack
 nothing outside this folder is changed, no service is started, and root is not needed.
 
     .tools/root, .tools/chrony, .tools/ntpsec   layers, to be put over a root
+    .tools/plugins                              monitoring plug-ins
     .tools/bin                                  what of .tools/root can be called from here
 
 The time daemons have layers of their own, since as packages they exclude each other. Run it as
@@ -44,7 +45,13 @@ WANTED = {
     },
     "chrony": {"chronyc": "chrony", "chronyd": "chrony"},
     "ntpsec": {"ntpd": "ntpsec", "ntpq": "ntpsec"},
+    "plugins": dict.fromkeys(
+        ("check_disk", "check_load", "check_procs"), "monitoring-plugins-basic"
+    ),
 }
+
+# Where commands of a layer may be, below it.
+FOLDERS = ("usr/bin", "usr/sbin", "usr/lib/nagios/plugins")
 
 # Of no use without a root to itself: it wants to be set-uid and looks for its parts below /usr.
 NOT_CALLABLE = {"sudo"}
@@ -67,8 +74,8 @@ def program(name: str) -> Path | None:
 def lacking(layer: str) -> list[str]:
     """The commands of a layer that neither the machine nor the unpacked layer has."""
     path = os.pathsep.join(
-        [os.environ["PATH"], "/usr/sbin", "/sbin"]
-        + [str(TOOLS / layer / folder) for folder in ("usr/bin", "usr/sbin")]
+        [os.environ["PATH"], "/usr/sbin", "/sbin", "/usr/lib/nagios/plugins"]
+        + [str(TOOLS / layer / folder) for folder in FOLDERS]
     )
     return [command for command in WANTED[layer] if not shutil.which(command, path=path)]
 

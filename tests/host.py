@@ -125,7 +125,7 @@ class Host:
 
     def known_hosts_line(self, address: str, key: Path | None = None) -> str:
         """The line of known_hosts for an address; `key` stands in for the right host key."""
-        public = (key or self.keys.host).with_suffix(".pub").read_text()
+        public = Path(f"{key or self.keys.host}.pub").read_text()
         kind, number, _ = public.split(" ", 2)
         return f"[{address}]:{self.port} {kind} {number}\n"
 
@@ -278,7 +278,7 @@ def _sshd_version() -> tuple[int, int]:
 
 
 def _identity(keys: Keys) -> dict[str, str]:
-    let_in = [key.with_suffix(".pub").read_text() for key in (keys.plain, keys.locked)]
+    let_in = [Path(f"{key}.pub").read_text() for key in (keys.plain, keys.locked)]
     return {"host_key": keys.host.read_text(), "authorized_keys": "".join(let_in)}
 
 

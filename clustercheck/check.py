@@ -50,10 +50,15 @@ class Remedy(NamedTuple):
 
 
 class Quantity(NamedTuple):
-    """A measured number and its unit ("s", "%", "MB/s", "B"), for history and metrics."""
+    """A measured number and its unit ("s", "%", "MB/s", "B"), for history and metrics.
+
+    less_is_worse: of several nodes the smallest is worst (free space, a rate); otherwise the one
+        furthest from 0 is.
+    """
 
     number: float
     unit: str
+    less_is_worse: bool = False
 
 
 @dataclass(frozen=True)
@@ -102,12 +107,15 @@ def fail(
     return Finding(Status.FAIL, code, message, remedy, peer, value)
 
 
-class MissingFact(LookupError):
+class MissingFact(KeyError):  # so that facts.get("x", "") gives its default
     """The probe did not report a fact that the judge needs: the finding is UNKNOWN."""
 
     def __init__(self, key: str) -> None:
-        super().__init__(f"the probe did not report {key!r}")
+        super().__init__(key)
         self.key = key
+
+    def __str__(self) -> str:
+        return f"the probe did not report {self.key!r}"
 
 
 class Facts(UserDict[str, str]):

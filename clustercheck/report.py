@@ -1,13 +1,16 @@
 """What a run found out, folded as people and programs want it. The exit code is decided here."""
 
+import math
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from clustercheck.check import Finding, Remedy, Status
+from clustercheck import reach
+from clustercheck.check import Finding, Quantity, Remedy, Status, unknown
 from clustercheck.verdict import worst
 
-# The monitoring plug-ins' numbers; nothing checked counts as UNKNOWN.
+# The monitoring plug-ins' numbers.
 EXIT_CODES = {
     Status.PASS: 0,
     Status.SKIP: 0,
@@ -22,11 +25,20 @@ EXIT_CONFIG = 78
 COMMON_NODES = 3
 COMMON_SHARE = 0.5
 
+# How many different messages of one code are still shown one by one.
+SHOWN_APART = 3
+
+TROUBLE = (Status.FAIL, Status.UNKNOWN, Status.WARN)
+
+# Stands where a check or a node has no finding at all: nothing said is no success.
+_NOTHING = unknown("not_answered", "nothing was found out")
+
 
 @dataclass(frozen=True)
 class NodeResult:
     """One node's findings by check, in the order in which they are to be shown.
 
+    findings: where there are none, for a check or for the node, UNKNOWN is put in their place.
     seconds: from the connection's start to the last answer; None where it was never tried.
     """
 
@@ -34,10 +46,19 @@ class NodeResult:
     findings: Mapping[str, Sequence[Finding]]
     seconds: float | None = None
 
+    def __post_init__(self) -> None:
+        whole = {check: found or (_NOTHING,) for check, found in self.findings.items()}
+        object.__setattr__(self, "findings", whole or {reach.NAME: (_NOTHING,)})
+
     @property
     def status(self) -> Status:
-        """The worst of all findings; UNKNOWN where there is none."""
-        return worst(f for findings in self.findings.values() for f in findings)
+        """The worst of all findings; SKIP only where nothing at all was checked."""
+        statuses = {f.status for found in self.findings.values() for f in found}
+        return max(statuses - {Status.SKIP}, default=Status.SKIP)
+
+    def status_of(self, check: str) -> Status:
+        """The worst of one check's findings."""
+        return worst(self.findings[check])
 
 
 @dataclass(frozen=True)
@@ -48,7 +69,7 @@ class Report:
     seconds: wall time of the whole run.
     checks: names of the checks that were asked for.
     nodes: every node that was asked for, also those that did not answer.
-    stopped: why the run ended before its time ("Ctrl-C", "--max-time 60 s"), or "".
+    stopped: why the run ended before its time ("interrupted", "--max-time of 60 s"), or "".
     notes: what else the reader ought to know (options ignored, a node's own remarks).
     """
 
@@ -61,94 +82,113 @@ class Report:
 
     @property
     def counts(self) -> dict[Status, int]:
-        """How many nodes have each status as their worst; SKIP counts as PASS for a node that
-        passed another check, and every status has an entry."""
-        counts = dict.fromkeys(Status, 0)
-        for result in self.nodes.values():
-            counts[_node_status(result)] += 1
-        return counts
+        """How many nodes have each status; every status has an entry."""
+        return dict.fromkeys(Status, 0) | Counter(r.status for r in self.nodes.values())
+
+    @property
+    def nothing_checked(self) -> bool:
+        """There is no node, or every check was skipped on every node."""
+        return all(result.status is Status.SKIP for result in self.nodes.values())
 
     @property
     def exit_code(self) -> int:
         """0 all pass or skip, 1 worst is WARN, 2 any FAIL, 3 any UNKNOWN and no FAIL, or nothing
         checked at all."""
-        statuses = {_node_status(result) for result in self.nodes.values()}
-        return EXIT_CODES[max(statuses, default=Status.UNKNOWN)]
-
-
-def _node_status(result: NodeResult) -> Status:
-    status = result.status
-    passed = any(f.status is Status.PASS for fs in result.findings.values() for f in fs)
-    return Status.PASS if status is Status.SKIP and passed else status
+        if self.nothing_checked:
+            return EXIT_CODES[Status.UNKNOWN]
+        return EXIT_CODES[max(result.status for result in self.nodes.values())]
 
 
 @dataclass(frozen=True)
 class Group:
-    """Equal findings of several nodes, to be shown once.
+    """Findings of several nodes that are alike, to be shown once.
 
     nodes: in the order of the report; a node stands once, however many peers it has trouble with.
     peers: the other nodes of pairwise findings.
-    messages: the different messages, the first node's first; more than one where only figures
+    worst: the node whose figure is worst; the first where there are no figures.
+    messages: the different messages, that of `worst` first; more than one where only figures
         differ ("clock is 0.71 s fast", "clock is 0.74 s fast").
+    span: the smallest and the largest figure where they differ.
     common: so many nodes have it that what they share is to be looked at first.
     """
 
     status: Status
     check: str
     code: str
-    messages: Sequence[str]
-    nodes: Sequence[str]
-    peers: Sequence[str]
+    nodes: tuple[str, ...]
+    peers: tuple[str, ...]
+    worst: str
+    messages: tuple[str, ...]
+    span: tuple[Quantity, Quantity] | None
     remedy: Remedy | None
     common: bool
 
+    @property
+    def name(self) -> str:
+        """The finding's name as reports show it and `explain` takes it: "ntp.offset"."""
+        return f"{self.check}.{self.code}"
 
-# How many different messages of one code are still shown one by one.
-SHOWN_APART = 3
+
+_Found = tuple[str, Finding]
 
 
-def groups(report: Report) -> list[Group]:
+def groups(report: Report, *, apart: int = SHOWN_APART) -> list[Group]:
     """Findings folded, the worst first, then by number of nodes and check.
 
-    Findings are one group when status, code and message are equal; where a code has more than
-    SHOWN_APART messages, all of that code are one group.
+    Findings are one group when status, check, code, remedy and message are equal. Where a code has
+    more than `apart` messages, the message need not be equal.
     """
-    by_code: dict[tuple[Status, str, str], dict[str, list[tuple[str, Finding]]]] = {}
+    kinds: dict[tuple[Status, str, str, Remedy | None], dict[str, list[_Found]]] = {}
     for node, check, finding in each(report):
-        messages = by_code.setdefault((finding.status, check, finding.code), {})
+        messages = kinds.setdefault((finding.status, check, finding.code, finding.remedy), {})
         messages.setdefault(finding.message, []).append((node, finding))
-    answered = len(report.nodes)
+    asked = Counter(check for result in report.nodes.values() for check in result.findings)
     found: list[Group] = []
-    for (status, check, code), messages in by_code.items():
-        if len(messages) > SHOWN_APART:
-            parts = [[pair for pairs in messages.values() for pair in pairs]]
-        else:
-            parts = list(messages.values())
-        for pairs in parts:
-            nodes = list(dict.fromkeys(node for node, _ in pairs))
-            trouble = status not in (Status.PASS, Status.SKIP)
+    for (status, check, code, remedy), messages in kinds.items():
+        parts = list(messages.values())
+        if len(parts) > apart:
+            parts = [[pair for part in parts for pair in part]]
+        # What belongs to no check is only there where there is trouble.
+        of = asked[check] if check in report.checks else len(report.nodes)
+        for part in parts:
+            nodes = tuple(dict.fromkeys(node for node, _ in part))
+            ranked, span = _ranked(part)
             found.append(
                 Group(
-                    status,
-                    check,
-                    code,
-                    list(dict.fromkeys(f.message for _, f in pairs)),
-                    nodes,
-                    list(dict.fromkeys(f.peer for _, f in pairs if f.peer)),
-                    next((f.remedy for _, f in pairs if f.remedy), None),
-                    trouble
+                    status=status,
+                    check=check,
+                    code=code,
+                    nodes=nodes,
+                    peers=tuple(dict.fromkeys(f.peer for _, f in part if f.peer)),
+                    worst=ranked[0][0],
+                    messages=tuple(dict.fromkeys(f.message for _, f in ranked)),
+                    span=span,
+                    remedy=remedy,
+                    common=status in TROUBLE
                     and len(nodes) >= COMMON_NODES
-                    and len(nodes) > COMMON_SHARE * answered,
+                    and len(nodes) > COMMON_SHARE * of,
                 )
             )
+    severity = {status: -place for place, status in enumerate(Status)}
     order = {check: place for place, check in enumerate(report.checks)}
-    found.sort(key=lambda g: (_rank(g.status), -len(g.nodes), order.get(g.check, -1)))
+    found.sort(key=lambda g: (severity[g.status], -len(g.nodes), order.get(g.check, -1)))
     return found
 
 
-def _rank(status: Status) -> int:
-    """Worst first."""
-    return -list(Status).index(status)
+def _ranked(found: list[_Found]) -> tuple[list[_Found], tuple[Quantity, Quantity] | None]:
+    """The findings with the worst first, and the smallest and largest figure if they differ.
+
+    Only figures in the unit of the first one are compared.
+    """
+    figures = [(pair, pair[1].value) for pair in found]
+    unit = next((value.unit for _, value in figures if value), "")
+    valued = [(pair, v) for pair, v in figures if v and v.unit == unit and math.isfinite(v.number)]
+    if not valued:
+        return found, None
+    low = min((v for _, v in valued), key=lambda v: v.number)
+    high = max((v for _, v in valued), key=lambda v: v.number)
+    first = max(valued, key=lambda p: -p[1].number if p[1].less_is_worse else abs(p[1].number))[0]
+    return [first, *found], (low, high) if low.number != high.number else None
 
 
 def each(report: Report) -> Iterator[tuple[str, str, Finding]]:
@@ -157,5 +197,3 @@ def each(report: Report) -> Iterator[tuple[str, str, Finding]]:
         for check, findings in result.findings.items():
             for finding in findings:
                 yield node, check, finding
-
-

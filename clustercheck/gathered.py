@@ -177,5 +177,5 @@ def _split_port(text: str) -> tuple[str, str]:
 
 
 def _some(names: Sequence[str]) -> str:
-    """`gpu01`, or `gpu01 and 15 more`."""
-    return names[0] + (f" and {len(names) - 1:,} more" if len(names) > 1 else "")
+    """`gpu01`, or `gpu01 (and 15 more)`."""
+    return names[0] + (f" (and {len(names) - 1:,} more)" if len(names) > 1 else "")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 
 
 @dataclass
@@ -88,13 +89,21 @@ class Groups:
         names: the groups that the node is directly in.
         """
         places = {name: place for place, name in enumerate(self.parents)}
-        left = sorted(self.above(names), key=places.__getitem__, reverse=True)
-        above = {name: self.above([name]) - {name} for name in left}
-        ordered: list[str] = []
-        while left:
-            nearest = next(name for name in left if not any(name in above[other] for other in left))
-            left.remove(nearest)
-            ordered.append(nearest)
+        around = self.above(names)
+        children_left = dict.fromkeys(around, 0)
+        for name in around:
+            for parent in self.parents[name]:
+                children_left[parent] += 1
+        ready = [(-places[name], name) for name in around if not children_left[name]]
+        heapify(ready)
+        ordered = []
+        while ready:
+            _, name = heappop(ready)
+            ordered.append(name)
+            for parent in self.parents[name]:
+                children_left[parent] -= 1
+                if not children_left[parent]:
+                    heappush(ready, (-places[parent], parent))
         return tuple(ordered)
 
     def by_ansible(

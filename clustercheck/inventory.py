@@ -50,7 +50,7 @@ def _overrides(overrides: Sequence[str]) -> Layer:
         name, equals, value = (part.strip() for part in text.partition("="))
         check, dot, option = name.partition(".")
         if not (equals and dot and check and option):
-            raise UsageError(f"-o {shorten(text)}: write CHECK.option=value, as ntp.warn=0.5")
+            raise UsageError(f"-o: {shorten(text)} is not CHECK.option=value, as ntp.warn=0.5")
         layer.setdefault(check, {})[option] = Setting(value, OVERRIDE)
     return layer
 
@@ -59,7 +59,7 @@ def _check_overrides(made: Inventory) -> None:
     known = [*made.checks, *made.plugins]
     for name in made.layers[OVERRIDE]:
         if name not in known:
-            raise UsageError(f"-o {name}: no check is called {name!r}{nearest(name, known)}")
+            raise UsageError(f"-o: no check is called {name!r}{nearest(name, known)}")
 
 
 class _Maker:
@@ -79,7 +79,10 @@ class _Maker:
         for name, variables in said.of_group.items():
             reach[name], layers[f"group {name}"] = self.read_variables(variables)
         nodes = self.make_nodes(reach, layers)
-        members = said.groups.members()
+        places = {name: place for place, name in enumerate(nodes)}
+        groups = {"all": tuple(nodes)}
+        for name, members in said.groups.members().items():
+            groups[name] = tuple(sorted(members, key=places.__getitem__))
         notes = (
             f"{place}: {variable}: {text}" + (f" ({count:,} places)" if count > 1 else "")
             for variable, (place, count, text) in self.notes.items()
@@ -87,7 +90,7 @@ class _Maker:
         return Inventory(
             checks=checks,
             nodes=nodes,
-            groups={"all": tuple(nodes)} | {name: tuple(members[name]) for name in members},
+            groups=groups,
             plugins={name: said.of_check[name] for name in sorted(said.plugins)},
             notes=tuple(notes),
             layers={scope: layer for scope, layer in layers.items() if layer or scope == OVERRIDE},

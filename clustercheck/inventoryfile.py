@@ -144,7 +144,7 @@ def _line(number: int, text: str, section: Section) -> Line:
         name, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not name or name.split() != [name]:
             raise ValueError(f"{shorten(text)} is not NAME = VALUE")
-        return Line(number, "", ((name, _unquote(_uncomment(value))),))
+        return Line(number, "", ((_variable(name), _unquote(_uncomment(value))),))
     try:
         # shlex takes 100 µs a line: only where there is something for it to take off
         words = shlex.split(text, comments=True) if set(text) & set("\"'\\#") else text.split()
@@ -168,7 +168,13 @@ def _line(number: int, text: str, section: Section) -> Line:
         if "=" not in word[1:]:
             raise ValueError(f"{shorten(word)} after a node is not NAME=VALUE, without blanks")
     pairs = (word.split("=", 1) for word in rest)
-    return Line(number, head, tuple((name, value) for name, value in pairs))
+    return Line(number, head, tuple((_variable(name), value) for name, value in pairs))
+
+
+def _variable(name: str) -> str:
+    if not name.isprintable():
+        raise ValueError(f"{shorten(name)} is not the name of a variable")
+    return name
 
 
 def _uncomment(value: str) -> str:

@@ -122,6 +122,8 @@ def _expand(text: str) -> list[str]:
             ]
     if "[" not in text:
         return [text]
+    if "][" in text:
+        raise NodeSetError(f"{shorten(text)} has brackets side by side; write r[1-2]n[01-16]")
     for match in _BRACKETS.finditer(text):
         if text[: match.start()][-1:].isdigit() and _widths_differ(match[1]):
             # ClusterShell reads n1[1-10] as n11 to n110, a hundred nodes; Slurm as ten.
@@ -131,7 +133,7 @@ def _expand(text: str) -> list[str]:
     try:
         return list(NodeSet(text, resolver=RESOLVER_NOGROUP))
     except (NodeSetException, ValueError) as error:
-        raise NodeSetError(f"{shorten(text)} is not a node set: {error}") from None
+        raise NodeSetError(f"{shorten(text)} is not a node set: {shorten(str(error))}") from None
 
 
 def _size(body: str, text: str) -> int:
@@ -142,7 +144,9 @@ def _size(body: str, text: str) -> int:
     for part in body.split(","):
         match = _RANGE.fullmatch(part.strip())
         if not match:
-            raise NodeSetError(f"[{body[:40]}] in {shorten(text)} is not a range; write [01-16]")
+            raise NodeSetError(
+                f"{shorten(f'[{body}]')} in {shorten(text)} is not a range; write [01-16]"
+            )
         first, last, step = match[1], match[2] or match[1], match[3] or "1"
         if int(last) < int(first) or int(step) == 0:
             raise NodeSetError(f"[{part.strip()}] in {shorten(text)} has no nodes; write [01-16]")
@@ -165,13 +169,16 @@ def _ansible_range(body: str, text: str) -> range:
     """The numbers of `1:10:2`, or the places in the alphabet of `a:f`."""
     match = _ANSIBLE_RANGE.fullmatch(body)
     if not match:
-        raise NodeSetError(f"[{body[:40]}] in {shorten(text)} is not a range; write [01:16]")
+        raise NodeSetError(
+            f"{shorten(f'[{body}]')} in {shorten(text)} is not a range; write [01:16]"
+        )
     first, last, step = match[1] or "0", match[2], int(match[3] or 1)
     if first.isalpha() != last.isalpha():
         raise NodeSetError(f"[{body}] in {shorten(text)} mixes letters and numbers")
     if first[0] == "0" and len(first) > 1 and len(first) != len(last):
         raise NodeSetError(
-            f"[{body}] in {shorten(text)} mixes widths; write [{first}:{last.zfill(len(first))}]"
+            f"[{body}] in {shorten(text)} mixes widths; "
+            f"write [{first.zfill(len(last))}:{last.zfill(len(first))}]"
         )
     letters = string.ascii_letters
     ends = (letters.index(first), letters.index(last)) if first.isalpha() else (first, last)

@@ -111,10 +111,17 @@ def _convert(kind: Any, text: str, unit: str, example: str) -> object:
         return _convert(next(one for one in inner if one is not type(None)), text, unit, example)
     if origin is tuple:
         parts = [part.strip() for part in text.split(",")] if text else []
-        same = inner[-1:] == (Ellipsis,)
+        if not all(parts):
+            raise ValueError(f"{shorten(text)} has an empty place between commas")
+        if inner[-1:] == (Ellipsis,):
+            inner = inner[:1] * len(parts)
+        elif len(parts) != len(inner):
+            raise ValueError(
+                f"{shorten(text)} is not {len(inner)} values with commas between; "
+                f"write such as {example}"
+            )
         return tuple(
-            _convert(inner[0] if same else inner[min(place, len(inner) - 1)], part, unit, example)
-            for place, part in enumerate(parts)
+            _convert(of, part, unit, example) for of, part in zip(inner, parts, strict=True)
         )
     if origin is Literal:
         if text not in inner:

@@ -12,9 +12,8 @@ from clustercheck.nodeset import NodeSetError, check_name, evaluate, expand, sho
 from clustercheck.settings import Inventory
 
 # An IPv6 address is in brackets there, which are not those of a range.
-_URL_OF_ADDRESS = re.compile(r"ssh://(?:[^@/\s,!&^]+@)?\[[0-9A-Fa-f:.]+\](?::[0-9]+)?/?")
+_URL_OF_ADDRESS = re.compile(r"ssh://(?:[^@/]+@)?\[[0-9A-Fa-f:.]+\](?::[0-9]+)?/?")
 _URL = re.compile(r"ssh://(?:([^/]+)@)?(\[[^\]]+\]|[^:/@]+)(?::([0-9]{1,5}))?/?")
-_PLACE = re.compile("\ue000([0-9]+)\ue001")
 
 
 def select(
@@ -63,23 +62,11 @@ def _text_of(asked: str, stdin: TextIO) -> str:
 
 def _find(inventory: Inventory, option: str, text: str) -> dict[str, Node]:
     """The nodes of a node set by name, as named."""
-    addresses: list[str] = []
-
-    def take_out(match: re.Match[str]) -> str:
-        addresses.append(match[0])
-        return f"\ue000{len(addresses) - 1}\ue001"
-
-    def find(operand: str) -> dict[str, Node]:
-        if match := _PLACE.fullmatch(operand):
-            node = _as_with_ssh(inventory, addresses[int(match[1])])
-            return {node.name: node}
-        return _operand(inventory, operand)
-
-    text = re.sub(r"\s*([,!&^])\s*", r"\1", _URL_OF_ADDRESS.sub(take_out, text).strip())
+    text = re.sub(r"\s*([,!&^])\s*", r"\1", text.strip())
     if not text:
         return {}
     try:
-        return evaluate(re.sub(r"\s+", ",", text), find)
+        return evaluate(re.sub(r"\s+", ",", text), lambda operand: _operand(inventory, operand))
     except NodeSetError as error:
         raise UsageError(f"{option}: {error}") from None
 
@@ -94,7 +81,7 @@ def _operand(inventory: Inventory, operand: str) -> dict[str, Node]:
             for name in _group(inventory.groups, group)
         }
     found = {}
-    for name in expand(operand):
+    for name in [operand] if _URL_OF_ADDRESS.fullmatch(operand) else expand(operand):
         if "*" in name or "?" in name:
             found.update(_matching(inventory, name))
         else:
@@ -134,9 +121,9 @@ def _as_with_ssh(inventory: Inventory, text: str) -> Node:
         user, at, host = text.rpartition("@")
         if at and not user:
             raise NodeSetError(f"{shorten(text)} is not a node; write user@node")
-        if host.count(":") == 1:
-            raise NodeSetError(f"{shorten(text)} is not a node; write ssh://{text}")
     check_name(host)
+    if host.count(":") == 1:
+        raise NodeSetError(f"{shorten(text)} is not a node; write ssh://{host}")
     if user.startswith("-") or not user.isprintable():
         raise NodeSetError(f"{shorten(user)} cannot be a user; write user@node")
     known = inventory.nodes.get(host)

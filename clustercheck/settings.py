@@ -173,4 +173,4 @@ def refuse(faults: Iterable[Fault]) -> None:
             shown.append(f"and {len(in_file) - MOST_FAULTS:,} faults more")
         raise ConfigError(*shown)
     if faults:
-        raise UsageError("\n".join(f"{fault.place} {fault.text}" for fault in faults))
+        raise UsageError("\n".join(f"{fault.place}: {fault.text}" for fault in faults))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from clustercheck.errors import nearest
 from clustercheck.node import Node
-from clustercheck.nodeset import shorten
+from clustercheck.nodeset import check_name, shorten
 from clustercheck.options import WORDS
 
 _HOSTNAME = re.compile(r"\{\{\s*inventory_hostname\s*\}\}")
@@ -24,14 +24,24 @@ class SshArguments(NamedTuple):
     rest: str
 
 
-def _word(text: str) -> str:
+def _filled(text: str) -> str:
+    """With something in place of the one template that is filled here, to look at the rest."""
     if "{{" in _HOSTNAME.sub("", text):
         raise ValueError(
             f"{shorten(text)} is a template, which only Ansible fills; write the value"
         )
-    bare = _HOSTNAME.sub("x", text)
+    return _HOSTNAME.sub("x", text)
+
+
+def _host(text: str) -> str:
+    check_name(_filled(text))
+    return text
+
+
+def _user(text: str) -> str:
+    bare = _filled(text)
     if not bare or bare.startswith("-") or not bare.isprintable() or " " in bare:
-        raise ValueError(f"{shorten(text)} cannot be; write one word that begins with no dash")
+        raise ValueError(f"{shorten(text)} is not a user; write one word that begins with no dash")
     return text
 
 
@@ -42,8 +52,7 @@ def _port(text: str) -> int:
 
 
 def _key(text: str) -> str:
-    if "{{" in text:
-        raise ValueError(f"{shorten(text)} is a template, which only Ansible fills; write the path")
+    _filled(text)
     if not text or text.startswith("-") or not text.isprintable():
         raise ValueError(f"{shorten(text)} is not the path of a key file")
     return os.path.expanduser(text)
@@ -95,12 +104,13 @@ def ssh_arguments(text: str) -> SshArguments:
         flag, value = word[:2], word[2:]
         if flag in ("-J", "-o") and not value and words:
             value = words.pop(0)
-        name, _, argument = value.replace(" ", "=", 1).partition("=")
+        name, *arguments = re.split(r"\s*=\s*|\s+", value.strip(), maxsplit=1)
+        argument = "".join(arguments)
         found = None
         if flag == "-J":
             found = _jump(value)
         elif flag == "-o" and name.lower() == "proxyjump":
-            found = _jump(argument.strip())
+            found = _jump(argument)
         elif flag == "-o" and name.lower() == "proxycommand":
             found = _through_ssh(argument)
         if found is None:
@@ -139,21 +149,21 @@ def _through_ssh(command: str) -> str | None:
 
 
 OURS: Mapping[str, Callable[[str], object]] = {
-    "host": _word,
+    "host": _host,
     "port": _port,
-    "user": _word,
+    "user": _user,
     "key": _key,
     "jump": _jump,
     "become": _become,
 }
 
 ANSIBLE: Mapping[str, Callable[[str], object]] = {
-    "ansible_host": _word,
-    "ansible_ssh_host": _word,
+    "ansible_host": _host,
+    "ansible_ssh_host": _host,
     "ansible_port": _port,
     "ansible_ssh_port": _port,
-    "ansible_user": _word,
-    "ansible_ssh_user": _word,
+    "ansible_user": _user,
+    "ansible_ssh_user": _user,
     "ansible_private_key_file": _key,
     "ansible_ssh_private_key_file": _key,
     "ansible_ssh_common_args": ssh_arguments,

@@ -48,7 +48,7 @@ end_session() {
 tidy() {
     trap '' HUP INT TERM PIPE USR1
     trap - EXIT
-    [ -n "$cc_ticker" ] && kill "$cc_ticker" 2>/dev/null
+    [ -n "$cc_ticker" ] && kill -KILL "$cc_ticker" 2>/dev/null
     for cc_entry in $cc_running; do
         end_session "${cc_entry#*:}"
     done
@@ -173,12 +173,15 @@ exchange_clock() {
 
 # Ticks once a second. Should the main shell be killed, this ends the probes and removes the files.
 tick() {
-    trap 'kill "$cc_sleep" 2>/dev/null; exit' TERM
-    while :; do
-        sleep 1 &
-        cc_sleep=$!
-        wait "$cc_sleep"
-        kill -USR1 $$ 2>/dev/null || break
+    exec </dev/null >/dev/null 2>&1
+    while sleep 1 || exit; do
+        [ -d "$cc_dir" ] || exit
+        cc_stat=
+        read -r cc_stat <"/proc/$$/stat"
+        case ${cc_stat##*) } in
+        Z* | '') break ;;
+        esac
+        kill -USR1 $$ || break
     done
     while read -r cc_pid; do
         end_session "$cc_pid"
@@ -201,7 +204,7 @@ command -v setsid >/dev/null 2>&1 && cc_setsid=1
 exchange_clock
 make_dir || exit 1
 trap 'cc_now=$((cc_now + 1)); say tick' USR1
-tick </dev/null >/dev/null 2>&1 &
+tick &
 cc_ticker=$!
 find_way_to_root
 launch_probes
@@ -211,7 +214,7 @@ for cc_entry in $cc_running; do
     await "${cc_key%/*}" "${cc_key#*/}" "${cc_entry#*:}"
     cc_files="$cc_files $cc_dir/${cc_key%/*}.out $cc_dir/${cc_key%/*}.end"
 done
-kill "$cc_ticker" 2>/dev/null
+kill -KILL "$cc_ticker" 2>/dev/null
 trap '' USR1
 cc_ticker='' cc_running=''
 say 'done' >"$cc_dir/done"

@@ -5,7 +5,8 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from typing import Any
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from clustercheck.answer import Answer
 from clustercheck.check import AnyCheck, Facts, Target
@@ -41,8 +42,15 @@ class Plan:
         return Frame(clock=CLOCK_EXCHANGES if clock else 0)
 
     def asked(self, node: Node) -> list[Asked]:
-        """The node's checks with its own options."""
-        return [Asked(n, c, self.options_of(n, node.name)) for n, c in self.checks.items()]
+        """The checks that the script asks the node, with its own options.
+
+        This machine is asked without sh where a check can.
+        """
+        return [
+            Asked(name, check, self.options_of(name, node.name))
+            for name, check in self.checks.items()
+            if not (node.local and check.probe_here)
+        ]
 
     def peers(self, node: Node) -> list[str]:
         """The peers that pairwise checks on the node are told of."""
@@ -81,6 +89,7 @@ def run(plan: Plan, watch: Watch) -> Report:
     stopped = ""
     try:
         for answer in fanout.answers(jobs, until):
+            answer.asked = list(plan.checks)
             here.add_to(answer)
             answers[answer.node] = answer
             results[answer.node] = judge_node(answer, plan.checks, plan.options_of)
@@ -110,57 +119,94 @@ def _not_reached(node: Node, checks: list[str], begun: bool, stopped: str) -> An
 
 
 class FromHere:
-    """What only this machine can see, taken once beside the fan-out."""
+    """What is asked on this machine without sh, beside the fan-out.
+
+    That is `probe_from_here` for all nodes, once, and `probe_here` where a node is this machine.
+    """
 
     def __init__(self, plan: Plan) -> None:
-        self._facts: dict[str, dict[str, Mapping[str, str]]] = {}
-        self._errors: dict[str, str] = {}
         self._checks = plan.checks
-        self._threads: dict[str, list[threading.Thread]] = {}
         self._until = time.monotonic() + FROM_HERE_SECONDS
+        self._from_here: dict[str, list[Aside[Mapping[str, Mapping[str, str]]]]] = {}
+        self._here: dict[tuple[str, str], Aside[Mapping[str, str]]] = {}
         for name, check in plan.checks.items():
-            if check.probe_from_here is None:
-                continue
-            groups: dict[int, tuple[Any, list[Target]]] = {}
-            for node in plan.nodes:
-                options = plan.options_of(name, node.name)
-                targets = groups.setdefault(id(options), (options, []))[1]
-                targets.append(Target(node.name, node.host or node.name))
-            for options, targets in groups.values():
-                thread = threading.Thread(
-                    target=self._probe, args=(name, check, targets, options), daemon=True
-                )
-                thread.start()
-                self._threads.setdefault(name, []).append(thread)
-
-    def _probe(self, name: str, check: AnyCheck, targets: list[Target], options: Any) -> None:
-        assert check.probe_from_here is not None
-        try:
-            found = check.probe_from_here(targets, options)
-        except Exception as error:
-            self._errors[name] = f"{type(error).__name__}: {error}"
-        else:
-            self._facts.setdefault(name, {}).update(found)
+            if check.probe_from_here is not None:
+                self._from_here[name] = [
+                    Aside(partial(check.probe_from_here, targets, options))
+                    for options, targets in _alike(plan, name)
+                ]
+            if check.probe_here is not None:
+                for node in plan.nodes:
+                    if node.local:
+                        options = plan.options_of(name, node.name)
+                        self._here[node.name, name] = Aside(partial(check.probe_here, options))
 
     def add_to(self, answer: Answer) -> None:
         """Put the facts taken here, and the clock's, with those of the node."""
         if answer.code and not answer.told:
             return
         for name, check in self._checks.items():
-            facts = self._of(name, answer.node)
+            if (answer.node, name) in self._here:
+                answer.told[name] = self._told_here(answer.node, name)
+            elif not check.probe.strip():
+                answer.told[name] = Told(whole=True, status="0")
+            told = answer.told.get(name)
+            if told is None:
+                continue
             if check.clock and answer.clock is not None:
                 offset, uncertainty = answer.clock
-                facts["clock.offset"] = f"{offset:.9f}"
-                facts["clock.uncertainty"] = f"{uncertainty:.9f}"
-            if name not in answer.told and not check.probe.strip():
-                answer.told[name] = Told(Facts(), whole=True, status="0")
-            if name in answer.told:
-                answer.told[name].facts.update(facts)
-                answer.told[name].error = answer.told[name].error or self._errors.get(name, "")
+                told.facts["clock.offset"] = f"{offset:.9f}"
+                told.facts["clock.uncertainty"] = f"{uncertainty:.9f}"
+            for aside in self._from_here.get(name, ()):
+                found = aside.result(self._until)
+                if aside.error:
+                    told.error = told.error or aside.error
+                elif found is not None:
+                    told.facts.update(found.get(answer.node, {}))
 
-    def _of(self, name: str, node: str) -> dict[str, str]:
-        for thread in self._threads.get(name, ()):
-            thread.join(max(0.0, self._until - time.monotonic()))
-            if thread.is_alive():
-                self._errors[name] = f"no answer on this machine within {FROM_HERE_SECONDS:g} s"
-        return dict(self._facts.get(name, {}).get(node, {}))
+    def _told_here(self, node: str, name: str) -> Told:
+        aside = self._here[node, name]
+        found = aside.result(self._until)
+        if found is None:
+            return Told(status="1", error=aside.error)
+        return Told(Facts(found), whole=True, status="0")
+
+
+FoundT = TypeVar("FoundT")
+
+
+class Aside(Generic[FoundT]):
+    """A function that runs in a thread of its own and may never come back.
+
+    error: why there is no result, in words, or "".
+    """
+
+    def __init__(self, function: Callable[[], FoundT]) -> None:
+        self.error = ""
+        self._found: FoundT | None = None
+        self._thread = threading.Thread(target=self._run, args=(function,), daemon=True)
+        self._thread.start()
+
+    def _run(self, function: Callable[[], FoundT]) -> None:
+        try:
+            self._found = function()
+        except Exception as error:  # the check's own fault, shown as its finding
+            self.error = f"{type(error).__name__}: {error}"
+
+    def result(self, until: float) -> FoundT | None:
+        """What the function gave, waiting until `until` (time.monotonic()); None with `error`."""
+        self._thread.join(max(0.0, until - time.monotonic()))
+        if self._thread.is_alive():
+            self.error = f"no answer on this machine within {FROM_HERE_SECONDS:g} s"
+            return None
+        return self._found
+
+
+def _alike(plan: Plan, check: str) -> list[tuple[Any, list[Target]]]:
+    """The nodes with equal options for the check, which are the same object."""
+    groups: dict[int, tuple[Any, list[Target]]] = {}
+    for node in plan.nodes:
+        options = plan.options_of(check, node.name)
+        targets = groups.setdefault(id(options), (options, []))[1]
+        targets.append(Target(node.name, node.host or node.name))
+    return list(groups.values())

@@ -1,0 +1,356 @@
+"""The command line. Everything that costs start-up time is imported where it is used."""
+
+import logging
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+
+import typer
+
+from clustercheck import __version__, exit_codes
+from clustercheck.errors import ConfigError, UsageError
+
+if TYPE_CHECKING:
+    pass
+
+# typer's own complaints about the command line, whatever it has them from
+COMMAND_LINE_ERROR: Any = typer.BadParameter.__mro__[2]
+
+app = typer.Typer(
+    name="clustercheck",
+    help="Which nodes are fit for work, what is wrong with the others, and what to do about it.",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+InventoryOption = Annotated[
+    Path | None,
+    typer.Option(
+        "-i",
+        "--inventory",
+        envvar="CLUSTERCHECK_INVENTORY",
+        metavar="FILE",
+        help="Inventory (INI, Ansible's too). Without one and without -w: this machine.",
+    ),
+]
+NodesOption = Annotated[
+    str,
+    typer.Option(
+        "-w",
+        "--nodes",
+        metavar="NODES",
+        help="Nodes: 'gpu[01-16]!gpu07', @GROUP, user@host as with ssh, - for standard input.",
+    ),
+]
+ExcludeOption = Annotated[str, typer.Option("-x", "--exclude", metavar="NODES", help="Not these.")]
+ChecksOption = Annotated[
+    str, typer.Option("-c", "--checks", metavar="CHECK,…", help="Only these checks.")
+]
+SkipOption = Annotated[str, typer.Option("--skip", metavar="CHECK,…", help="Not these checks.")]
+OptionOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-o", "--option", metavar="CHECK.OPTION=VALUE", help="Set a check's option (repeatable)."
+    ),
+]
+FormOption = Annotated[
+    str,
+    typer.Option("--format", metavar="FORM", help="text, json, jsonl, csv or markdown."),
+]
+OutputOption = Annotated[
+    Path | None,
+    typer.Option("--output", metavar="FILE", help="Write the report there, all or nothing."),
+]
+VerboseOption = Annotated[
+    int,
+    typer.Option(
+        "-v",
+        "--verbose",
+        count=True,
+        help="Say more (-vv: the libraries' words too).",
+        show_default=False,
+    ),
+]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"clustercheck {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def clustercheck(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None:
+    """Options that stand before the command."""
+
+
+@app.command()
+def run(
+    inventory: InventoryOption = None,
+    nodes: NodesOption = "",
+    exclude: ExcludeOption = "",
+    checks: ChecksOption = "",
+    skip: SkipOption = "",
+    option: OptionOption = None,
+    user: Annotated[str, typer.Option("-l", "--user", help="Login name, where none is set.")] = "",
+    port: Annotated[int, typer.Option("-p", "--port", help="Port, where none is set.")] = 0,
+    key: Annotated[str, typer.Option("--key", help="Private key file, where none is set.")] = "",
+    jump: Annotated[str, typer.Option("-J", "--jump", help="Jump host, where none is set.")] = "",
+    become: Annotated[
+        str, typer.Option("--become", metavar="sudo", help="Way to root, where none is set.")
+    ] = "",
+    ssh_config: Annotated[
+        Path | None,
+        typer.Option("-F", "--ssh-config", metavar="FILE", help="In place of ~/.ssh/config."),
+    ] = None,
+    known_hosts: Annotated[
+        Path | None,
+        typer.Option("--known-hosts", metavar="FILE", help="In place of ~/.ssh/known_hosts."),
+    ] = None,
+    host_keys: Annotated[
+        str,
+        typer.Option(
+            "--host-keys",
+            metavar="strict|accept-new",
+            help="accept-new adds the keys of unknown hosts; a changed key is always refused.",
+        ),
+    ] = "strict",
+    ask_password: Annotated[
+        bool,
+        typer.Option(
+            "-k", "--ask-password", help="Ask for a password (or set CLUSTERCHECK_PASSWORD)."
+        ),
+    ] = False,
+    ask_passphrase: Annotated[
+        bool,
+        typer.Option(
+            "--ask-passphrase", help="Ask for the key's (or set CLUSTERCHECK_PASSPHRASE)."
+        ),
+    ] = False,
+    parallel: Annotated[
+        int, typer.Option("--parallel", min=0, help="Nodes at a time; 0: 64, or what can be.")
+    ] = 0,
+    connect_timeout: Annotated[
+        float, typer.Option("--connect-timeout", min=0, help="Seconds; 0: as ssh, else 10.")
+    ] = 0,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            "--timeout", min=0, help="Seconds for a node; 0: the slowest probe's limit and 15."
+        ),
+    ] = 0,
+    max_time: Annotated[
+        float, typer.Option("--max-time", min=0, help="Seconds for the whole run; 0: no limit.")
+    ] = 0,
+    heavy_parallel: Annotated[
+        int,
+        typer.Option("--heavy-parallel", min=1, help="Nodes that load one shared thing at a time."),
+    ] = 1,
+    record: Annotated[
+        Path | None,
+        typer.Option("--record", metavar="DIR", help="Keep the answers there, for `judge`."),
+    ] = None,
+    form: FormOption = "text",
+    output: OutputOption = None,
+    verbose: VerboseOption = 0,
+) -> int:
+    """Ask the nodes, judge the answers, report.
+
+    Exit code: 0 all pass, 1 worst is a warning, 2 any failure, 3 something could not be found out,
+    64 wrong usage, 78 wrong configuration.
+    """
+    from clustercheck import execute, planning
+
+    _log(verbose)
+    way = execute.Way(
+        defaults={"user": user, "port": port, "key": key, "jump": jump, "become": become},
+        ssh_config=ssh_config,
+        known_hosts=known_hosts,
+        host_keys=host_keys,
+        password=_secret("CLUSTERCHECK_PASSWORD", "Password: ", ask_password),
+        passphrase=_secret("CLUSTERCHECK_PASSPHRASE", "Passphrase: ", ask_passphrase),
+        connect_timeout=connect_timeout,
+    )
+    limits = execute.Limits(
+        parallel=parallel,
+        node_seconds=timeout,
+        max_seconds=max_time or None,
+        heavy_parallel=heavy_parallel,
+    )
+    shown = execute.Shown(form, output, verbose)
+    wanted = planning.Wanted(inventory, nodes, exclude, checks, skip, tuple(option or ()))
+    signal.signal(signal.SIGTERM, _interrupt)
+    return execute.run(wanted, way, limits, shown, record)
+
+
+@app.command()
+def judge(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="What `run --record` kept.")],
+    inventory: InventoryOption = None,
+    checks: ChecksOption = "",
+    skip: SkipOption = "",
+    option: OptionOption = None,
+    form: FormOption = "text",
+    output: OutputOption = None,
+    verbose: VerboseOption = 0,
+) -> int:
+    """Judge a recorded run again, with other thresholds, and touch no node."""
+    from clustercheck import execute, planning
+
+    _log(verbose)
+    wanted = planning.Wanted(inventory, "", "", checks, skip, tuple(option or ()))
+    return execute.judge(directory, wanted, execute.Shown(form, output, verbose))
+
+
+@app.command("checks")
+def list_checks(
+    inventory: InventoryOption = None,
+) -> None:
+    """List the checks."""
+    from clustercheck import explain, planning
+
+    print(explain.checks_table(planning.choose_all(planning.Wanted(inventory)).checks))
+
+
+@app.command("explain")
+def explain_word(
+    word: Annotated[
+        str, typer.Argument(metavar="NAME[.CODE]", help="A check, or a finding's code.")
+    ] = "",
+    effective: Annotated[
+        bool, typer.Option("--effective", help="The options as they stand for a node.")
+    ] = False,
+    inventory: InventoryOption = None,
+    nodes: NodesOption = "",
+    option: OptionOption = None,
+) -> None:
+    """Tell all about a check or a finding: options, codes, remedies, what the field notes say."""
+    from clustercheck import explain, planning
+
+    wanted = planning.Wanted(inventory, nodes, options=tuple(option or ()))
+    if effective:
+        chosen = planning.choose(wanted)
+        for node in chosen.nodes:
+            rows = chosen.inventory.effective(node.name)
+            if word:
+                planning.choose_checks(chosen.inventory.checks, word, "")
+                rows = [row for row in rows if row.check == word]
+            print(f"{node.name}:\n{explain.effective(rows)}")
+    elif word:
+        print(explain.page(word, planning.choose_all(wanted).checks))
+    else:
+        raise UsageError("explain what? Give a check (see `clustercheck checks`) or a code")
+
+
+@app.command()
+def script(
+    inventory: InventoryOption = None,
+    nodes: NodesOption = "",
+    checks: ChecksOption = "",
+    skip: SkipOption = "",
+    option: OptionOption = None,
+    heavy: Annotated[
+        bool, typer.Option("--heavy", help="The second step, which loads shared things.")
+    ] = False,
+    become: Annotated[str, typer.Option("--become", metavar="sudo", help="As with run.")] = "",
+) -> None:
+    """Print exactly what would run on a node (the first of them), to read it before trusting it."""
+    from clustercheck import execute, planning
+
+    wanted = planning.Wanted(inventory, nodes, "", checks, skip, tuple(option or ()))
+    sys.stdout.write(execute.script_text(wanted, become, heavy))
+
+
+@app.command("init")
+def first_inventory(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="Where to; never overwritten.")
+    ] = Path("inventory.ini"),
+    slurm: Annotated[bool, typer.Option("--slurm", help="Nodes and partitions of Slurm.")] = False,
+    hosts: Annotated[bool, typer.Option("--hosts", help="The names of /etc/hosts.")] = False,
+    nodes: Annotated[str, typer.Option("-w", "--nodes", help="A node set: gpu[01-16].")] = "",
+) -> None:
+    """Write a first inventory: from Slurm if it is there, from /etc/hosts, or from a node set."""
+    from clustercheck import init
+
+    source = _source(slurm, hosts, nodes)
+    init.write_new(file, init.first_inventory(source))
+    print(f"{file} written; look at it, then: clustercheck run -i {file}", file=sys.stderr)
+
+
+def _source(slurm: bool, hosts: bool, nodes: str) -> str:
+    given = [name for name, wanted in (("slurm", slurm), ("hosts", hosts)) if wanted]
+    if nodes:
+        given.append(nodes)
+    if len(given) > 1:
+        raise UsageError("give one of --slurm, --hosts and -w")
+    return given[0] if given else ""
+
+
+@app.command()
+def schema() -> None:
+    """Print the JSON Schema of the reports."""
+    import json
+
+    from clustercheck import render
+
+    print(json.dumps(render.schema(), indent=2))
+
+
+def _interrupt(signum: int, frame: object) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _secret(variable: str, prompt: str, ask: bool) -> str:
+    """From the environment or a prompt; never from an argument, which `ps` shows to all."""
+    if ask:
+        import getpass
+
+        if not sys.stdin.isatty():
+            raise UsageError(f"no terminal to ask on; set {variable} instead")
+        return getpass.getpass(prompt)
+    return os.environ.get(variable, "")
+
+
+def _log(verbose: int) -> None:
+    """What our own modules do at -v, the libraries' words at -vv."""
+    level = [logging.WARNING, logging.INFO, logging.DEBUG][min(verbose, 2)]
+    logging.basicConfig(
+        stream=sys.stderr, level=logging.WARNING, format="clustercheck: %(message)s"
+    )
+    logging.getLogger("clustercheck").setLevel(level)
+    # the causes are told as findings; what paramiko logs beside them is for whoever asks
+    logging.getLogger("paramiko").setLevel(logging.DEBUG if verbose > 1 else logging.CRITICAL)
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit. A bug shows its traceback; nothing else does."""
+    try:
+        status = app(arguments, standalone_mode=False, prog_name="clustercheck")
+    except COMMAND_LINE_ERROR as error:
+        _complain(error.format_message(), exit_codes.USAGE)
+    except UsageError as error:
+        _complain(str(error), exit_codes.USAGE)
+    except ConfigError as error:
+        _complain(str(error), exit_codes.CONFIG)
+    except BrokenPipeError:
+        # whoever reads us has seen enough; Python must not complain at exit
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(141)
+    sys.exit(status if isinstance(status, int) else 0)
+
+
+def _complain(text: str, status: int) -> NoReturn:
+    from clustercheck.render.escape import printable
+
+    for line in text.splitlines():
+        print(f"clustercheck: {printable(line)}", file=sys.stderr)
+    sys.exit(status)

@@ -1,0 +1,172 @@
+"""From what the user asked for to a plan: which nodes, which checks, which way."""
+
+import dataclasses
+import resource
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from clustercheck import inventory, plugin, registry
+from clustercheck.check import AnyCheck
+from clustercheck.errors import UsageError, nearest
+from clustercheck.fanout import Bounds
+from clustercheck.node import Node
+from clustercheck.nodeset import shorten
+from clustercheck.run import Plan
+from clustercheck.selection import select
+from clustercheck.settings import Inventory
+from clustercheck.transport import Transport
+from clustercheck.transport.here import Here
+
+HERE = Node("localhost", local=True)
+
+# Descriptors that a node may need at a time: the socket, or the pipes of a ProxyCommand.
+FILES_PER_NODE = 8
+FILES_OF_OUR_OWN = 64
+DEFAULT_PARALLEL = 64
+MOST_PARALLEL = 1024
+
+# What a node may take beyond its slowest probe: the connection, sudo, gathering.
+SECONDS_AROUND_PROBES = 15
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the command line asks for; "" and 0 mean that it does not say.
+
+    nodes, exclude: node sets as text. checks, skip: names joined by commas.
+    options: texts of -o.
+    """
+
+    inventory: Path | None = None
+    nodes: str = ""
+    exclude: str = ""
+    checks: str = ""
+    skip: str = ""
+    options: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The nodes and checks that a command is about, and the inventory that says how."""
+
+    inventory: Inventory
+    nodes: Sequence[Node]
+    checks: Mapping[str, AnyCheck]
+
+
+def choose(wanted: Wanted, stdin: TextIO | None = None) -> Chosen:
+    """Read the inventory and find the nodes and checks.
+
+    Without an inventory and without nodes, it is this machine.
+    Raises ConfigError and UsageError.
+    """
+    all_of_it = choose_all(wanted)
+    found = all_of_it.inventory
+    if wanted.inventory is None and not wanted.nodes:
+        if wanted.exclude:
+            raise UsageError("-x needs nodes to exclude from: give -i FILE or -w NODES")
+        nodes: Sequence[Node] = [HERE]
+    else:
+        nodes = select(found, wanted.nodes or None, wanted.exclude, stdin or sys.stdin)
+    return dataclasses.replace(all_of_it, nodes=nodes)
+
+
+def choose_all(wanted: Wanted) -> Chosen:
+    """The checks and the inventory alone, for commands that touch no node."""
+    known = registry.load()
+    if wanted.inventory is None:
+        found = inventory.empty(known, wanted.options)
+    else:
+        found = inventory.load(wanted.inventory, known, wanted.options)
+    found = found.with_checks(plugin.checks_of(found))
+    return Chosen(found, (), choose_checks(found.checks, wanted.checks, wanted.skip))
+
+
+def choose_checks(known: Mapping[str, AnyCheck], names: str, skip: str) -> dict[str, AnyCheck]:
+    """The checks named by -c less those of --skip; all without -c. Raises UsageError."""
+    wanted = _names(known, "-c", names) or list(known)
+    left_out = _names(known, "--skip", skip)
+    chosen = {name: known[name] for name in known if name in wanted and name not in left_out}
+    if not chosen:
+        raise UsageError("no check is left: --skip takes away all that were chosen")
+    return chosen
+
+
+def _names(known: Mapping[str, AnyCheck], flag: str, text: str) -> list[str]:
+    names = [name.strip() for name in text.replace(",", " ").split()]
+    for name in names:
+        if name not in known:
+            hint = nearest(name, known) or f"; the checks are {', '.join(known)}"
+            raise UsageError(f"{flag}: no check is called {shorten(name)!r}{hint}")
+    return names
+
+
+def with_defaults(nodes: Sequence[Node], defaults: Mapping[str, Any]) -> list[Node]:
+    """The nodes with `defaults` where they say nothing themselves (user, port, key, …)."""
+    given = {name: value for name, value in defaults.items() if value}
+    return [
+        dataclasses.replace(
+            node, **{name: value for name, value in given.items() if not getattr(node, name)}
+        )
+        for node in nodes
+    ]
+
+
+def parallel(wanted: int, nodes: int) -> tuple[int, str]:
+    """How many nodes at a time, and a note where it is fewer than was asked for.
+
+    The limit of open files is raised as far as this process may, before the first connection.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    count = min(wanted or DEFAULT_PARALLEL, nodes, MOST_PARALLEL)
+    needed = count * FILES_PER_NODE + FILES_OF_OUR_OWN
+    if soft != resource.RLIM_INFINITY and soft < needed:
+        most = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+        soft = most
+    if soft != resource.RLIM_INFINITY:
+        possible = max(1, (soft - FILES_OF_OUR_OWN) // FILES_PER_NODE)
+        if possible < count:
+            return possible, (
+                f"{possible} nodes at a time instead of {count}: "
+                f"only {soft} files may be open here (ulimit -n)"
+            )
+    return max(1, count), ""
+
+
+def node_seconds(checks: Mapping[str, AnyCheck], wanted: float, connect_timeout: float) -> float:
+    """The time limit of a node: as asked for, or the slowest probe's and what goes round it."""
+    slowest = max((check.limit for check in checks.values()), default=0.0)
+    return wanted or slowest + connect_timeout + SECONDS_AROUND_PROBES
+
+
+def plan(
+    chosen: Chosen,
+    nodes: Sequence[Node],
+    ssh: Transport | None,
+    bounds: Bounds,
+    max_seconds: float | None,
+) -> Plan:
+    """The plan of a run; nodes that are this machine go by its own sh.
+
+    ssh: may be None where every node is this machine.
+    """
+    here = Here()
+
+    def transport_for(node: Node) -> Transport:
+        if node.local:
+            return here
+        assert ssh is not None
+        return ssh
+
+    return Plan(
+        nodes=nodes,
+        checks=chosen.checks,
+        options_of=chosen.inventory.options,
+        transport_for=transport_for,
+        bounds=bounds,
+        max_seconds=max_seconds,
+    )

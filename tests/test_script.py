@@ -1,0 +1,349 @@
+"""The script and its answers: run for real by each kind of sh, and read."""
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from clustercheck import facts
+from clustercheck.check import AnyCheck, Check, NoOptions, option
+from clustercheck.facts import Reader
+from clustercheck.node import Node
+from clustercheck.script import Asked, Frame, build, choose_peers
+from clustercheck.transport.here import Here
+from tests.shells import SHELLS, shell_command
+
+
+def check(probe: str, **about: object) -> AnyCheck:
+    whole: dict[str, object] = {
+        "title": "made up",
+        "options": NoOptions(),
+        "judge": lambda facts, options: [],
+        "codes": {},
+        "probe": probe,
+        **about,
+    }
+    return Check(**whole)  # type: ignore[arg-type]
+
+
+def asked(**checks: AnyCheck) -> list[Asked]:
+    return [Asked(name, c, c.options) for name, c in checks.items()]
+
+
+def run(shell: str, checks: list[Asked], *, frame: Frame | None = None) -> Reader:
+    """Run the script as a node would, and read the answer."""
+    frame = frame or Frame()
+    done = subprocess.run(
+        [*shell_command(shell), "-s"],
+        input=build(frame, checks).encode(),
+        capture_output=True,
+        timeout=90,
+        env={"HOME": "/nonexistent", "PATH": os.environ["PATH"]},
+        check=False,
+    )
+    reader = Reader(frame.mark, time.time)
+    reader.feed(done.stdout)
+    assert reader.done, done.stderr.decode()
+    return reader
+
+
+def folder(frame: Frame) -> Path:
+    return Path(f"/dev/shm/.clustercheck-{frame.ident}")
+
+
+@pytest.fixture(params=SHELLS)
+def shell(request: pytest.FixtureRequest) -> str:
+    shell_command(request.param)
+    return str(request.param)
+
+
+def test_values_arrive_as_they_are(shell: str) -> None:
+    probe = r"""
+fact plain 'a = b'
+fact empty ''
+fact spaces '  two  '
+fact quoted 'it'"'"'s "so" $HOME `id` \n %s'
+fact lines "$(printf 'one\n\n  three')"
+printf 'a\nb\n' | lines piped
+true | lines nothing
+fact latin1 "$(printf 'M\374ll')"
+fact utf8 'Müll'
+"""
+    told = run(shell, asked(made_up=check(probe))).told["made_up"]
+    assert told.whole and told.status == "0"
+    assert dict(told.facts) == {
+        "plain": "a = b",
+        "empty": "",
+        "spaces": "  two  ",
+        "quoted": r"""it's "so" $HOME `id` \n %s""",
+        "lines": "one\n\n  three",
+        "piped": "a\nb",
+        "nothing": "",
+        "latin1": r"M\xfcll",
+        "utf8": "Müll",
+    }
+
+
+def test_a_probe_that_breaks_harms_no_other(shell: str) -> None:
+    told = run(
+        shell,
+        asked(
+            bad=check("fact first 1\nno_such_command_here\nreturn 3"),
+            dies=check("fact first 1\nkill -KILL $$"),
+            good=check("fact first 1"),
+        ),
+    ).told
+    assert told["good"].whole
+    assert told["bad"].whole, "what the probe returns is not its end"
+    assert not told["dies"].whole and told["dies"].status == "137"
+
+
+def test_a_hung_probe_is_given_up_and_named(shell: str) -> None:
+    began = time.monotonic()
+    told = run(
+        shell,
+        asked(hung=check("sleep 300", limit=1), good=check("fact first 1")),
+    ).told
+    assert time.monotonic() - began < 20
+    assert told["hung"].status == "limit"
+    assert "sleep (process " in told["hung"].hung
+    assert told["good"].whole
+
+
+def test_a_flood_is_cut_and_the_others_go_on(shell: str) -> None:
+    reader = run(shell, asked(flood=check("yes | lines y"), good=check("fact first 1")))
+    assert not reader.told["flood"].whole
+    assert reader.told["good"].whole
+    assert len(reader.told["flood"].facts.get("y", "")) < 2 * 1024 * 1024
+
+
+def test_standard_output_of_a_probe_is_not_heard(shell: str) -> None:
+    told = run(shell, asked(loud=check("echo hello; ls /; fact first 1"))).told["loud"]
+    assert dict(told.facts) == {"first": "1"}
+
+
+def test_a_missing_tool_is_named_and_the_probe_not_run(shell: str) -> None:
+    told = run(shell, asked(tool=check("fact first 1", needs=("no_such_tool",)))).told["tool"]
+    assert told.missing == "no_such_tool" and not told.facts
+
+
+def test_within_ends_a_command(shell: str) -> None:
+    probe = "within 1 sleep 300; fact status $?; within 5 echo done | lines said"
+    told = run(shell, asked(w=check(probe))).told["w"]
+    assert told.facts["said"] == "done"
+    assert told.facts["status"] in ("124", "143"), "busybox says 143"
+
+
+def test_options_and_peers_reach_the_probe(shell: str) -> None:
+    from dataclasses import dataclass
+
+    @dataclass(frozen=True)
+    class Options:
+        paths: tuple[str, ...] = option(("/tmp", "/a b'c"), "folders")
+        deep: bool = option(True, "all of it")
+        share: float = option(0.5, "how much", unit="%")
+
+    made = check(
+        'fact paths "$paths"; fact deep "$deep"; fact share "$share"; fact peers "$PEERS"',
+        options=Options(),
+        probe_options=("paths", "deep", "share"),
+        probe_peers=True,
+    )
+    frame = Frame()
+    text = build(frame, asked(made=made), peers=["n1", "n2"])
+    done = subprocess.run(
+        [*shell_command(shell), "-s"], input=text.encode(), capture_output=True, check=True
+    )
+    reader = Reader(frame.mark, time.time)
+    reader.feed(done.stdout)
+    assert dict(reader.told["made"].facts) == {
+        "paths": "/tmp\n/a b'c",
+        "deep": "1",
+        "share": "0.5",
+        "peers": "n1\nn2",
+    }
+
+
+def test_nothing_is_left_behind(shell: str) -> None:
+    frame = Frame()
+    run(shell, asked(a=check("fact a 1"), hung=check("sleep 300", limit=1)), frame=frame)
+    assert not folder(frame).exists()
+
+
+def test_leftovers_of_a_killed_run_are_removed(shell: str) -> None:
+    dead = subprocess.Popen(["true"])
+    dead.wait()
+    old = Path(f"/dev/shm/.clustercheck-{os.urandom(4).hex()}")
+    old.mkdir()
+    (old / "owner").write_text(f"{dead.pid} 1\n")
+    reader = run(shell, asked(a=check("fact a 1")))
+    assert not old.exists()
+    # another test's run may have been first
+    assert reader.leftovers in ([str(old)], [])
+
+
+def test_the_folder_of_a_living_run_is_left_alone(shell: str) -> None:
+    born = Path("/proc/self/stat").read_text().rpartition(") ")[2].split()[19]
+    other = Path(f"/dev/shm/.clustercheck-{os.urandom(4).hex()}")
+    other.mkdir()
+    try:
+        (other / "owner").write_text(f"{os.getpid()} {born}\n")
+        assert str(other) not in run(shell, asked(a=check("fact a 1"))).leftovers
+        assert other.exists()
+    finally:
+        (other / "owner").unlink()
+        other.rmdir()
+
+
+def still_running(marker: str) -> list[str]:
+    found = []
+    for line in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            text = line.read_bytes().replace(b"\0", b" ").decode(errors="replace")
+        except OSError:
+            continue
+        if marker in text:
+            found.append(text)
+    return found
+
+
+def wait_for(true: Callable[[], object], seconds: float = 30) -> bool:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if true():
+            return True
+        time.sleep(0.1)
+    return bool(true())
+
+
+@pytest.mark.parametrize("how", ["reader gone", "killed", "terminated"])
+def test_when_the_run_ends_early_the_node_tidies_up(shell: str, how: str) -> None:
+    marker = f"77777{os.getpid()}{SHELLS.index(shell)}{len(how)}"
+    frame = Frame()
+    process = subprocess.Popen(
+        [*shell_command(shell), "-s"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdin and process.stdout
+    process.stdin.write(build(frame, asked(hung=check(f"sleep {marker}", limit=90))).encode())
+    process.stdin.flush()
+    assert wait_for(lambda: still_running(f"sleep {marker}"))
+    if how == "reader gone":
+        process.stdout.close()
+    else:
+        process.send_signal(signal.SIGKILL if how == "killed" else signal.SIGTERM)
+    assert wait_for(lambda: not still_running(f"sleep {marker}")), "the probe goes on"
+    assert wait_for(lambda: not folder(frame).exists()), "files are left"
+    process.stdin.close()
+    process.stdout.close()
+    process.wait(10)
+
+
+def test_memory_full_or_absent_is_not_needed(tmp_path: Path, shell: str) -> None:
+    """Another folder is used where /dev/shm cannot be; here by way of a home."""
+    if os.geteuid() != 0:
+        pytest.skip("cannot here: only root may hide /dev/shm in a namespace of its own")
+    frame = Frame()
+    (tmp_path / "script").write_text(build(frame, asked(a=check("fact a 1"))))
+    hide = (
+        "mount -t tmpfs -o size=4k,nr_inodes=1 none /dev/shm; mount -o remount,ro /dev/shm; "
+        "for d in /tmp /var/tmp /run; do mount -t tmpfs -o ro none $d; done; "
+    )
+    script = (tmp_path / "script").read_bytes()
+    for home, expected in (("/var/cache", True), ("/nonexistent", False)):
+        inner = f"{hide} exec {' '.join(shell_command(shell))} -s"
+        done = subprocess.run(
+            ["unshare", "-m", "sh", "-c", inner],
+            input=script,
+            capture_output=True,
+            env={"HOME": home, "PATH": os.environ["PATH"]},
+            check=False,
+        )
+        reader = Reader(frame.mark, time.time)
+        reader.feed(done.stdout)
+        assert reader.done is expected, done.stderr
+        assert reader.no_directory is not expected
+
+
+def test_a_script_cut_on_the_way_runs_nothing(shell: str, tmp_path: Path) -> None:
+    text = build(Frame(), asked(a=check(f"echo ran >{tmp_path}/ran; touch {tmp_path}/ran")))
+    for share in (0.3, 0.6, 0.95):
+        part = text[: int(len(text) * share)].encode()
+        subprocess.run([*shell_command(shell), "-s"], input=part, capture_output=True, check=False)
+    assert not (tmp_path / "ran").exists()
+
+
+def test_the_clock_is_asked_and_its_uncertainty_known(shell: str) -> None:
+    frame = Frame(clock=3)
+    process = subprocess.Popen(
+        [*shell_command(shell), "-s"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert process.stdin and process.stdout
+    process.stdin.write(build(frame, asked(a=check("fact a 1"))).encode())
+    process.stdin.flush()
+    reader = Reader(frame.mark, lambda: time.time() - 5)  # this machine's clock 5 s behind
+    while not reader.done:
+        reply = reader.feed(os.read(process.stdout.fileno(), 65536))
+        process.stdin.write(reply)
+        process.stdin.flush()
+    process.communicate()
+    assert reader.clock is not None
+    offset, uncertainty = reader.clock
+    assert abs(offset - 5) <= uncertainty + 0.001
+    assert uncertainty < 2
+
+
+def test_only_lines_with_the_mark_count() -> None:
+    reader = Reader("@mark", time.time)
+    reader.feed(b"Welcome\nntp = offset 0\n@other - done\n@mark - begin 0 b host\n")
+    reader.feed(b"@mark a = x 1\n @mark a = y 2\n@mark a ! whole\n@mark a ! end 0\n@mark - done\n")
+    reader.feed(b"@mark a = z 3\n")
+    assert dict(reader.told["a"].facts) == {"x": "1"}
+    assert reader.noise and reader.done
+
+
+def test_lines_may_come_in_any_pieces() -> None:
+    whole = b"\n@m - begin 0 b h\n@m a : k\n@m a + one\n@m a + two\n@m a ! whole\n@m - done\n"
+    for size in (1, 2, 7, 1000):
+        reader = Reader("@m", time.time)
+        for start in range(0, len(whole), size):
+            reader.feed(whole[start : start + size])
+        assert reader.told["a"].facts["k"] == "one\ntwo"
+        assert reader.done
+
+
+def test_a_flooding_node_is_stopped() -> None:
+    reader = Reader("@m", time.time)
+    with pytest.raises(facts.Flood, match="MiB"):
+        for _ in range(100):
+            reader.feed(b"x" * 100_000)
+    reader = Reader("@m", time.time)
+    with pytest.raises(facts.Flood, match="facts"):
+        reader.feed(b"@m a = k v\n" * 30_000)
+
+
+def test_the_local_channel_runs_the_script_to_its_end() -> None:
+    frame = Frame()
+    channel = (
+        Here().connect(Node("here"), 0).start(build(frame, asked(a=check("fact a 1"))).encode(), 0)
+    )
+    reader = Reader(frame.mark, time.time)
+    while data := channel.receive(30):
+        reader.feed(data)
+    assert reader.done and channel.finish().status == 0
+    channel.close()
+
+
+def test_peers_go_round_the_list() -> None:
+    names = [f"n{i}" for i in range(10)]
+    assert choose_peers(names, "n8") == ["n9", "n0", "n2", "n6"]
+    assert choose_peers(["only"], "only") == []
+    assert choose_peers(["a", "b"], "b") == ["a"]
+    many = [f"n{i}" for i in range(5000)]
+    assert len(choose_peers(many, "n17")) == 12

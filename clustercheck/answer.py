@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -68,18 +69,36 @@ def from_json(text: str, place: str) -> Answer:
         content: dict[str, Any] = json.loads(text)
         if content.pop("schema") != SCHEMA:
             raise ConfigError(f"{place}: not of the form {SCHEMA}: record it again")
-        told = {
-            name: Told(**{**entry, "facts": Facts(_texts(entry["facts"]))})
-            for name, entry in content.pop("told").items()
-        }
-        clock = content.pop("clock")
-        answer = Answer(**content, told=told, clock=(clock[0], clock[1]) if clock else None)
-    except (ValueError, TypeError, KeyError, AttributeError, IndexError) as error:
-        raise ConfigError(f"{place}: not a recorded answer ({error}): record it again") from error
-    return answer
+        told = {name: _told(entry) for name, entry in content.pop("told").items()}
+        clock, seconds = content.pop("clock"), content.pop("seconds")
+        return Answer(
+            **_alike(Answer("", []), content),
+            told=told,
+            clock=(_number(clock[0]), _number(clock[1])) if clock else None,
+            seconds=None if seconds is None else _number(seconds),
+        )
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        why = f"{error} is missing" if isinstance(error, KeyError) else error
+        raise ConfigError(f"{place}: not a recorded answer ({why}): record it again") from error
 
 
-def _texts(facts: dict[str, Any]) -> dict[str, str]:
+def _told(entry: dict[str, Any]) -> Told:
+    facts = entry.pop("facts")
     if not all(isinstance(value, str) for value in facts.values()):
         raise ValueError("a fact is not text")
-    return facts
+    return Told(Facts(facts), **_alike(Told(), entry))
+
+
+def _alike(example: object, content: dict[str, Any]) -> dict[str, Any]:
+    """The content; ValueError where a value is of another type than the example's."""
+    for name, value in content.items():
+        texts = not isinstance(value, list) or all(isinstance(one, str) for one in value)
+        if type(value) is not type(getattr(example, name)) or not texts:
+            raise ValueError(f"{name} cannot be {value!r:.40}")
+    return content
+
+
+def _number(value: Any) -> float:
+    if type(value) not in (int, float) or not math.isfinite(value):
+        raise ValueError(f"{value!r:.40} is not a number")
+    return float(value)

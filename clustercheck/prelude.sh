@@ -28,6 +28,7 @@ fact() {
 lines() {
     { printf '%s\n' "$1" && cat; } |
         sed -e "1s/^/$cc_mark $cc_name : /" -e "1!s/^/$cc_mark $cc_name + /" >&3 || exit 99
+    printf '\n' >&3 # the last line may have had no end; an empty line counts for nothing
 }
 
 have() { command -v "$1" >/dev/null 2>&1; }

@@ -55,6 +55,7 @@ def said(folder: Path, body: str, more: str = "") -> list[str]:
         ("echo 'DISK LOW | free=5GB;8;4'; exit 1", "warn warning: DISK LOW"),
         ("echo DISK FULL; echo /var is the worst; exit 2", "fail critical: DISK FULL"),
         ("echo no such disk; exit 3", "unknown unknown: no such disk"),
+        ("printf 'no end of line'; exit 2", "fail critical: no end of line"),
         ("echo given $1 $2", "pass ok: given -w 5"),
         ("echo noise >&2; echo OK", "pass ok: OK"),
         (":", "unknown no_output: no message was printed (exit status 0)"),

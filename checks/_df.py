@@ -1,0 +1,57 @@
+"""What df says, and sizes in words."""
+
+import math
+import re
+from typing import NamedTuple
+
+# From the right, since a device's name may have blanks in it, and may be alone on its line.
+ENTRY = re.compile(
+    r"(?P<source>\S(?:[^\n]*\S)?)\s+(?P<total>\d+|-)\s+(?P<used>-?\d+|-)\s+(?P<free>-?\d+|-)"
+    r"\s+(?:-?\d+%|-)\s+(?P<target>/[^\n]*)"
+)
+
+
+class Usage(NamedTuple):
+    """What a file system holds: KiB from `df -k`, numbers of inodes from `df -i`.
+
+    free: what an ordinary user may still take; blocks that are kept for root do not count.
+    """
+
+    total: int
+    used: int
+    free: int
+
+    @property
+    def percent(self) -> float:
+        """Used of what an ordinary user can ever use, in percent, as df reckons."""
+        usable = self.used + self.free
+        return 100 * self.used / usable if usable else 0.0
+
+
+def parse_df(text: str, path: str) -> Usage | None:
+    """The numbers for the file system that holds a path; None where df gives none ("-").
+
+    Lines that an old df wraps after a long name are read as one.
+    """
+    entries = list(ENTRY.finditer(text.partition("\n")[2] or text))
+    holding = [e for e in entries if f"{path}/".startswith(e["target"].strip().rstrip("/") + "/")]
+    # asked for one directory, df may name it by another path
+    best = max(holding, key=lambda e: len(e["target"].strip()), default=next(iter(entries), None))
+    if best is None or "-" in (best["total"], best["used"], best["free"]):
+        return None
+    return Usage(int(best["total"]), int(best["used"]), max(int(best["free"]), 0))
+
+
+def percent_words(percent: float) -> str:
+    """One digit behind the point, never rounded up over a limit: "89.9" for 89.96."""
+    return f"{math.floor(percent * 10) / 10:g}"
+
+
+def size_words(kib: float) -> str:
+    """A size in KiB as people say it: "79.6 GiB"."""
+    number, unit = float(kib), "KiB"
+    for larger in ("MiB", "GiB", "TiB", "PiB"):
+        if number < 1024:
+            break
+        number, unit = number / 1024, larger
+    return f"{number:.3g} {unit}" if number < 1000 else f"{number:.0f} {unit}"

@@ -1,0 +1,52 @@
+"""Lines of /proc/self/mountinfo, as proc_pid_mountinfo(5) describes them."""
+
+import re
+from typing import NamedTuple
+
+
+class Mount(NamedTuple):
+    """One mount.
+
+    device: major:minor of the file system, the same for all places where it is mounted.
+    options: of this mount and of the file system together.
+    """
+
+    device: str
+    target: str
+    kind: str
+    source: str
+    options: frozenset[str]
+
+    @property
+    def read_only(self) -> bool:
+        """Made so by an option, or by the kernel after an error."""
+        return bool(self.options & {"ro", "emergency_ro"})
+
+
+def parse_mount(line: str) -> Mount | None:
+    """A line's mount; None for what is no such line."""
+    before, dash, after = line.partition(" - ")
+    words, more = before.split(" "), after.split(" ")
+    if not dash or len(words) < 6 or len(more) < 2:
+        return None
+    options = [*words[5].split(","), *(more[2].split(",") if len(more) > 2 else [])]
+    return Mount(words[2], plain(words[4]), more[0], plain(more[1]), frozenset(options))
+
+
+def plain(text: str) -> str:
+    r"""The kernel writes blanks, line feeds and backslashes as three octal digits: "\040"."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found[1], 8)), text)
+
+
+def mount_line_of(path: str, mountinfo: str) -> str:
+    """The line of the mount that holds a path without links; "" where there is none."""
+    best, length = "", -1
+    for line in mountinfo.splitlines():
+        mount = parse_mount(line)
+        if mount is None:
+            continue
+        target = mount.target.rstrip("/")
+        # of several mounts on one place the last is what one sees
+        if f"{path}/".startswith(f"{target}/") and len(target) >= length:
+            best, length = line, len(target)
+    return best

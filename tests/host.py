@@ -223,6 +223,7 @@ class Host:
             if self._process.poll() is not None:
                 break
             time.sleep(0.01)
+        self.close()
         raise RuntimeError(f"sshd did not start:\n{self.log()}")
 
 
@@ -262,8 +263,9 @@ def _settings(config: Sequence[str], port: int, folder: Path) -> str:
         "PidFile none",
         "UsePAM no",
         "LogLevel VERBOSE",
-        "MaxStartups 500",
     ]
+    if not any(line.startswith("MaxStartups") for line in config):
+        lines.append("MaxStartups 500")  # of this keyword, sshd takes the last line
     if _sshd_version() >= (9, 8):
         lines.append("PerSourcePenalties no")  # all tests come from one address
     return "\n".join(lines) + "\n"

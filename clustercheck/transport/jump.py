@@ -5,11 +5,12 @@ import time
 from collections.abc import Callable
 
 import paramiko
+from paramiko.common import OPEN_FAILED_CONNECT_FAILED
 
 from clustercheck.transport import Unreachable
 from clustercheck.transport.route import Route
 from clustercheck.transport.session import SshConnection
-from clustercheck.transport.wire import Wire, channel_wire
+from clustercheck.transport.wire import Wire, channel_wire, listener
 
 Open = Callable[[str, tuple[str, ...], float], SshConnection]
 """Connect to a jump host, given as ssh's -J, through those before it, until a deadline."""
@@ -38,16 +39,19 @@ class Jumps:
         Raises Unreachable: jump when a jump host fails, else what the last one says of the node.
         """
         via = self._connection(route.jumps, deadline)
-        until = min(deadline, time.monotonic() + route.connect_timeout)
+        began = time.monotonic()
+        until = min(deadline, began + route.connect_timeout)
         try:
             channel = via.transport.open_channel(
                 "direct-tcpip",
                 (route.host, route.port),
                 ("", 0),
-                timeout=max(until - time.monotonic(), 0.001),
+                timeout=max(until - began, 0.001),
             )
         except paramiko.ChannelException as error:
-            raise _not_reached(error, route) from error
+            # paramiko keeps the server's words to itself, and not to which channel they belong.
+            heard = {words for when, words in listener(via.transport).unopened if when >= began}
+            raise _not_reached(error, heard, route) from error
         except (paramiko.SSHException, EOFError, OSError) as error:
             if via.transport.is_active():
                 text = f"the jump host {route.jumps[-1]} got no answer from port {route.port}"
@@ -89,20 +93,16 @@ class Jumps:
                     connection.close()
 
 
-def _not_reached(error: paramiko.ChannelException, route: Route) -> Unreachable:
-    """What sshd on a jump host says when it cannot connect further."""
-    said = error.text.lower()
-    text = (
-        f"the jump host {route.jumps[-1]} says of port {route.port} of {route.host}: {error.text}"
-    )
-    for words, code in (
-        ("refused", "refused"),
-        ("timed out", "timeout"),
-        ("route", "no_route"),
-        ("unreachable", "no_route"),
-        ("name", "no_name"),
-        ("resol", "no_name"),
-    ):
-        if words in said:
+def _not_reached(error: paramiko.ChannelException, heard: set[str], route: Route) -> Unreachable:
+    """What sshd on a jump host says when it does not connect further.
+
+    heard: its words for all channels that it refused meanwhile.
+    """
+    said = " or ".join(sorted(heard))
+    text = f"the jump host {route.jumps[-1]} says of port {route.port} of {route.host}: {said}"
+    if error.code != OPEN_FAILED_CONNECT_FAILED:
+        return Unreachable("jump", text)
+    for words, code in (("refused", "refused"), ("timed out", "timeout"), ("name", "no_name")):
+        if len(heard) == 1 and words in said.lower():
             return Unreachable(code, text)
-    return Unreachable("jump", text)
+    return Unreachable("no_route", text)

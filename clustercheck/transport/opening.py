@@ -5,6 +5,7 @@ through fabric.Connection, for what lies behind a jump host or a ProxyCommand. B
 keys, the same check of host keys and the same login.
 """
 
+import re
 import threading
 import time
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from clustercheck.transport.route import Route
 from clustercheck.transport.session import SshConnection
 from clustercheck.transport.wire import Wire, listener, new_transport
 
+GREETING = re.compile(rb"^SSH-.*\n", re.MULTILINE)
 REFUSED_EARLY = (b"Exceeded MaxStartups", b"Not allowed at this time")
 
 
@@ -169,7 +171,7 @@ def no_handshake(
     """Why there is no secure connection on a wire: told by what the peer has sent so far."""
     waited = f"{time.monotonic() - began:.1f} s"
     late = wire.expired or time.monotonic() >= wire.deadline
-    greeted = wire.head.startswith(b"SSH-") or b"\nSSH-" in wire.head
+    greeted = GREETING.search(wire.head) is not None
     if greeted and late:
         return Unreachable("handshake", f"the key exchange did not come to an end within {waited}")
     if greeted:

@@ -10,11 +10,17 @@ import math
 import socket
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, cast
 
 import paramiko
-from paramiko.common import MSG_CHANNEL_REQUEST, MSG_DISCONNECT, MSG_USERAUTH_FAILURE
+from paramiko.common import (
+    MSG_CHANNEL_OPEN_FAILURE,
+    MSG_CHANNEL_REQUEST,
+    MSG_DISCONNECT,
+    MSG_USERAUTH_FAILURE,
+)
 from paramiko.packet import Packetizer
 
 POLL = 1.0  # seconds after which paramiko's thread looks at its own state
@@ -138,12 +144,16 @@ def _close(channel: paramiko.Channel) -> None:
         channel.close()
 
 
+HEARD = {MSG_CHANNEL_OPEN_FAILURE, MSG_CHANNEL_REQUEST, MSG_DISCONNECT, MSG_USERAUTH_FAILURE}
+
+
 class Listener(Packetizer):
     """Remembers what servers say and paramiko does not pass on.
 
     farewell: the text of the server's disconnect message.
     methods: ways to log in that the server offers.
     signals: by channel, the signal that ended its command.
+    unopened: when (time.monotonic()) a channel was refused, and the server's words for it.
     """
 
     def __init__(self, socket: Any) -> None:
@@ -151,19 +161,25 @@ class Listener(Packetizer):
         self.farewell = ""
         self.methods: tuple[str, ...] = ()
         self.signals: dict[int, str] = {}
+        self.unopened: deque[tuple[float, str]] = deque(maxlen=1000)
 
     def start_handshake(self, timeout: float) -> None:
         """Nothing: it would start a timer thread for each node, and the wire has its own end."""
 
     def read_message(self) -> tuple[int, paramiko.Message]:
         kind, message = super().read_message()
-        if kind in (MSG_DISCONNECT, MSG_USERAUTH_FAILURE, MSG_CHANNEL_REQUEST):
+        if kind in HEARD:
             copy = paramiko.Message(message.asbytes())
             if kind == MSG_DISCONNECT:
                 copy.get_int()
                 self.farewell = copy.get_binary().decode(errors="replace")
             elif kind == MSG_USERAUTH_FAILURE:
                 self.methods = tuple(copy.get_list())
+            elif kind == MSG_CHANNEL_OPEN_FAILURE:
+                copy.get_int()
+                copy.get_int()
+                words = copy.get_binary().decode(errors="replace")
+                self.unopened.append((time.monotonic(), words))
             else:
                 channel = copy.get_int()
                 if copy.get_binary() == b"exit-signal":

@@ -13,6 +13,7 @@
 # Standard output goes nowhere: only facts are heard. Files are bounded (ulimit -f), so a command
 # that floods is ended by the kernel. No here-documents in a probe: some shells need /tmp for them.
 exec 3>&1 >/dev/null </dev/null
+# shellcheck disable=SC3045 # dash, bash and busybox all know -S
 ulimit -S -f 1024
 cc_name=$1 cc_root=$2 cc_timeout='' cc_asked=''
 cc_nl='

@@ -37,7 +37,7 @@ InventoryOption = Annotated[
     ),
 ]
 NodesOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "-w",
         "--nodes",
@@ -95,7 +95,7 @@ def clustercheck(
 @app.command()
 def run(
     inventory: InventoryOption = None,
-    nodes: NodesOption = "",
+    nodes: NodesOption = None,
     exclude: ExcludeOption = "",
     checks: ChecksOption = "",
     skip: SkipOption = "",
@@ -206,7 +206,7 @@ def judge(
     from clustercheck import execute, planning
 
     _log(verbose)
-    wanted = planning.Wanted(inventory, "", "", checks, skip, tuple(option or ()))
+    wanted = planning.Wanted(inventory, None, "", checks, skip, tuple(option or ()))
     return execute.judge(directory, wanted, execute.Shown(form, output, verbose))
 
 
@@ -229,7 +229,7 @@ def explain_word(
         bool, typer.Option("--effective", help="The options as they stand for a node.")
     ] = False,
     inventory: InventoryOption = None,
-    nodes: NodesOption = "",
+    nodes: NodesOption = None,
     option: OptionOption = None,
 ) -> None:
     """Tell all about a check or a finding: options, codes, remedies, what the field notes say."""
@@ -253,7 +253,7 @@ def explain_word(
 @app.command()
 def script(
     inventory: InventoryOption = None,
-    nodes: NodesOption = "",
+    nodes: NodesOption = None,
     checks: ChecksOption = "",
     skip: SkipOption = "",
     option: OptionOption = None,

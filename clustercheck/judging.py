@@ -5,7 +5,7 @@ from typing import Any
 
 from clustercheck import reach, verdict
 from clustercheck.answer import Answer
-from clustercheck.check import AnyCheck, Facts, Finding, Status, skip, unknown
+from clustercheck.check import AnyCheck, Facts, Finding, Status, skip
 from clustercheck.report import NodeResult
 
 OptionsOf = Callable[[str, str], Any]
@@ -41,17 +41,15 @@ def _access(answer: Answer, checks: Mapping[str, AnyCheck]) -> list[Finding]:
     """What the way to the node is to blame for, and what root would have added."""
     found = []
     if answer.code:
-        remedies = reach.CODES[answer.code].remedies
-        found.append(unknown(answer.code, answer.message, remedies[0] if remedies else None))
+        found.append(reach.finding(answer.code, answer.message))
     needing = [n for n, told in answer.told.items() if told.needs_root]
     wanting = [n for n, told in answer.told.items() if told.wanted_root]
-    remedy = next(iter(reach.CODES["root"].remedies), None)
     if answer.root_refused:
         said = answer.root_refused.partition(" ")[2].strip() or "sudo did not answer within 5 s"
         names = ", ".join(dict.fromkeys(needing + wanting))
-        found.append(unknown("root", f"sudo refused: {said}; not looked at: {names}", remedy))
+        found.append(reach.finding("root", f"sudo refused: {said}; not looked at: {names}"))
     elif needing:
-        found.append(unknown("root", f"root is needed for {', '.join(needing)}", remedy))
+        found.append(reach.finding("root", f"root is needed for {', '.join(needing)}"))
     elif wanting:
         added = "; ".join(f"{n}: {checks[n].root_adds or 'more'}" for n in wanting if n in checks)
         found.append(skip("as_user", f"asked as an ordinary user; root would add {added}"))

@@ -55,14 +55,20 @@ tidy() {
     [ -n "$cc_dir" ] && rm -rf "$cc_dir"
 }
 
-# A directory of a killed run is ours, and its owner is gone: it can be removed.
+# A directory of a killed run is ours and its owner is gone. One that is younger than a minute may
+# be another run's that has not written its owner yet; one in a home that nodes share may be another
+# node's, which its boot id tells.
 remove_leftovers() {
     for cc_old in "$1"/.clustercheck-*; do
         [ -d "$cc_old" ] && [ ! -L "$cc_old" ] || continue
-        [ -n "$(find "$cc_old" -prune -user "$cc_uid" 2>/dev/null)" ] || continue
-        cc_owner='' cc_birth=''
-        read -r cc_owner cc_birth 2>/dev/null <"$cc_old/owner"
-        [ -n "$cc_owner" ] && [ "$(born "$cc_owner")" = "$cc_birth" ] && continue
+        [ -n "$(find "$cc_old" -prune -user "$cc_uid" -mmin +1 2>/dev/null)" ] || continue
+        cc_owner='' cc_birth='' cc_where=''
+        read -r cc_owner cc_birth cc_where 2>/dev/null <"$cc_old/owner"
+        if [ "$cc_where" = "$cc_boot" ]; then
+            [ -n "$cc_owner" ] && [ "$(born "$cc_owner")" = "$cc_birth" ] && continue
+        elif [ "$1" = "$HOME" ]; then
+            continue
+        fi
         rm -rf "$cc_old" && say "leftover $cc_old"
     done
 }
@@ -72,11 +78,11 @@ make_dir() {
     for cc_base in /dev/shm "/run/user/$cc_uid" /tmp /var/tmp "$HOME"; do
         [ -d "$cc_base" ] && [ -w "$cc_base" ] || continue
         remove_leftovers "$cc_base"
-        cc_dir=$cc_base/.clustercheck-$cc_id
+        cc_dir=$cc_base/.clustercheck-$cc_id-$$
         mkdir -m 700 "$cc_dir" 2>/dev/null || continue
         TMPDIR=$cc_dir # where some shells put a here-document
         export TMPDIR
-        if printf '%s %s\n' "$$" "$(born $$)" 2>/dev/null >"$cc_dir/owner" &&
+        if printf '%s %s %s\n' "$$" "$(born $$)" "$cc_boot" 2>/dev/null >"$cc_dir/owner" &&
             write_probes "$cc_dir/probes" 2>/dev/null; then
             return 0
         fi

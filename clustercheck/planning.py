@@ -34,14 +34,15 @@ SECONDS_AROUND_PROBES = 15
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the command line asks for; "" and 0 mean that it does not say.
+    """What the command line asks for; "" means that it does not say.
 
-    nodes, exclude: node sets as text. checks, skip: names joined by commas.
+    nodes, exclude: node sets as text; nodes is None where -w is not given, for an empty -w is an
+        empty shell variable and must not mean all. checks, skip: names joined by commas.
     options: texts of -o.
     """
 
     inventory: Path | None = None
-    nodes: str = ""
+    nodes: str | None = None
     exclude: str = ""
     checks: str = ""
     skip: str = ""
@@ -65,12 +66,12 @@ def choose(wanted: Wanted, stdin: TextIO | None = None) -> Chosen:
     """
     all_of_it = choose_all(wanted)
     found = all_of_it.inventory
-    if wanted.inventory is None and not wanted.nodes:
+    if wanted.inventory is None and wanted.nodes is None:
         if wanted.exclude:
             raise UsageError("-x needs nodes to exclude from: give -i FILE or -w NODES")
         nodes: Sequence[Node] = [HERE]
     else:
-        nodes = select(found, wanted.nodes or None, wanted.exclude, stdin or sys.stdin)
+        nodes = select(found, wanted.nodes, wanted.exclude, stdin or sys.stdin)
     return dataclasses.replace(all_of_it, nodes=nodes)
 
 
@@ -100,7 +101,7 @@ def _names(known: Mapping[str, AnyCheck], flag: str, text: str) -> list[str]:
     for name in names:
         if name not in known:
             hint = nearest(name, known) or f"; the checks are {', '.join(known)}"
-            raise UsageError(f"{flag}: no check is called {shorten(name)!r}{hint}")
+            raise UsageError(f"{flag}: no check is called {shorten(name)}{hint}")
     return names
 
 

@@ -1,11 +1,11 @@
 """Why a node gave no answer: the findings that belong to no check, each with its remedy.
 
-They are shown as those of a check called `ssh`, so that an unreachable node is one finding.
+They are shown as those of a check called `access`, so that an unreachable node is one finding.
 """
 
 from clustercheck.check import Code, Finding, Remedy, unknown
 
-NAME = "ssh"
+NAME = "access"
 
 
 def _code(meaning: str, remedy: str, see: str = "", *, disturbs: bool = False) -> Code:
@@ -129,6 +129,11 @@ CODES: dict[str, Code] = {
         "Look on the node at what hangs (`ps axo pid,stat,wchan:30,args | grep ' D'`); where it "
         "is only slow, give it more time with --timeout.",
     ),
+    "no_directory": _code(
+        "The script found no folder on the node for its own few files, which it removes again.",
+        "Look why none of /dev/shm, /run/user, /tmp, /var/tmp and the home can be written to: "
+        "full, mounted read-only after an error, or of wrong rights.",
+    ),
     "flood": _code(
         "The node sent more output than is kept of one node, and was cut off.",
         "Find what writes so much: a .bashrc in an endless loop, or a check of one's own "
@@ -143,6 +148,10 @@ CODES: dict[str, Code] = {
         "Some probes need root, which the login user does not have and could not get.",
         "Set become = sudo and allow `sudo -n` on the node, or log in as root; the other checks "
         "are not affected.",
+    ),
+    "as_user": _code(
+        "Some probes see more as root; what was not looked at is named.",
+        "Set become = sudo and allow `sudo -n` on the node, or log in as root, to see all.",
     ),
     "not_reached": _code(
         "The run ended before it was the node's turn.",

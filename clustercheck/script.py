@@ -38,7 +38,7 @@ class Frame:
     """What surrounds the probes, the same for all nodes of a run.
 
     mark: starts every line that counts; random, so that no other text can pose as an answer.
-    ident: names the directory on the node; visible there, so it must not be the mark.
+    ident: part of the directory's name on the node; visible there, so it must not be the mark.
     clock: how often the node's clock is asked for; 0 where nobody wants it.
     root, path: stand before the paths and commands that probes use; tests point them elsewhere.
     """

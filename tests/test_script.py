@@ -51,8 +51,8 @@ def run(shell: str, checks: list[Asked], *, frame: Frame | None = None) -> Reade
     return reader
 
 
-def folder(frame: Frame) -> Path:
-    return Path(f"/dev/shm/.clustercheck-{frame.ident}")
+def folders(frame: Frame) -> list[Path]:
+    return list(Path("/dev/shm").glob(f".clustercheck-{frame.ident}-*"))
 
 
 @pytest.fixture(params=SHELLS)
@@ -171,7 +171,11 @@ def test_options_and_peers_reach_the_probe(shell: str) -> None:
 def test_nothing_is_left_behind(shell: str) -> None:
     frame = Frame()
     run(shell, asked(a=check("fact a 1"), hung=check("sleep 300", limit=1)), frame=frame)
-    assert not folder(frame).exists()
+    assert not folders(frame)
+
+
+def boot_id() -> str:
+    return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
 
 
 def test_leftovers_of_a_killed_run_are_removed(shell: str) -> None:
@@ -179,7 +183,8 @@ def test_leftovers_of_a_killed_run_are_removed(shell: str) -> None:
     dead.wait()
     old = Path(f"/dev/shm/.clustercheck-{os.urandom(4).hex()}")
     old.mkdir()
-    (old / "owner").write_text(f"{dead.pid} 1\n")
+    (old / "owner").write_text(f"{dead.pid} 1 {boot_id()}\n")
+    os.utime(old, (time.time() - 120,) * 2)
     reader = run(shell, asked(a=check("fact a 1")))
     assert not old.exists()
     # another test's run may have been first
@@ -191,11 +196,23 @@ def test_the_folder_of_a_living_run_is_left_alone(shell: str) -> None:
     other = Path(f"/dev/shm/.clustercheck-{os.urandom(4).hex()}")
     other.mkdir()
     try:
-        (other / "owner").write_text(f"{os.getpid()} {born}\n")
+        (other / "owner").write_text(f"{os.getpid()} {born} {boot_id()}\n")
+        os.utime(other, (time.time() - 120,) * 2)
         assert str(other) not in run(shell, asked(a=check("fact a 1"))).leftovers
         assert other.exists()
     finally:
         (other / "owner").unlink()
+        other.rmdir()
+
+
+def test_a_folder_that_has_no_owner_yet_is_left_alone(shell: str) -> None:
+    """Another run may be just making it."""
+    other = Path(f"/dev/shm/.clustercheck-{os.urandom(4).hex()}")
+    other.mkdir()
+    try:
+        run(shell, asked(a=check("fact a 1")))
+        assert other.exists()
+    finally:
         other.rmdir()
 
 
@@ -239,7 +256,7 @@ def test_when_the_run_ends_early_the_node_tidies_up(shell: str, how: str) -> Non
     else:
         process.send_signal(signal.SIGKILL if how == "killed" else signal.SIGTERM)
     assert wait_for(lambda: not still_running(f"sleep {marker}")), "the probe goes on"
-    assert wait_for(lambda: not folder(frame).exists()), "files are left"
+    assert wait_for(lambda: not folders(frame)), "files are left"
     process.stdin.close()
     process.stdout.close()
     process.wait(10)

@@ -11,6 +11,10 @@ from clustercheck.node import Node
 from clustercheck.transport import Channel, Connection, Exit, Unreachable
 
 
+# Ending the probes and removing the files takes as long as reading /proc once or twice.
+SECONDS_TO_TIDY = 5
+
+
 class HereChannel:
     """A running local `sh -s`."""
 
@@ -67,8 +71,11 @@ class HereChannel:
                 pipe.close()
         if self._process.poll() is None:
             self._process.terminate()  # the script tidies up after itself
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(0.2)
+        try:
+            self._process.wait(SECONDS_TO_TIDY)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
 
 
 class HereConnection:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from clustercheck import inventory, plugin, registry
+from clustercheck import inventory, plugin, reach, registry
 from clustercheck.check import AnyCheck, Facts, Quantity, Status
 from clustercheck.errors import ConfigError, UsageError
 from clustercheck.fanout import Bounds
@@ -153,7 +153,10 @@ def test_a_command_of_a_group_counts_for_its_nodes(tmp_path: Path) -> None:
         ("[check:it]\ncommand =\n", ":3: command is empty; write the plug-in"),
         ("[check:it]\ncommand = echo 'x\n", ":3: command: a quote is not closed"),
         ("[check:My-Raid]\ncommand = x\n", ":3: 'My-Raid' cannot be a check's name; write small"),
-        ("[check:ssh]\ncommand = x\n", ":3: 'ssh' stands for the way to a node"),
+        (
+            f"[check:{reach.NAME}]\ncommand = x\n",
+            f":3: {reach.NAME!r} stands for the way to a node",
+        ),
         (
             "[check:it]\ncommand = x\n[all:vars]\nit.limit = 3\n",
             ":5: it.limit is the same for all nodes; write it below [check:it]",
@@ -225,7 +228,7 @@ def other_package(tmp_path: Path) -> Path:
     points = [*(f"{name} = site_checks.{name}" for name in PACKAGE)]
     points += ["value = site_checks.good_one:CHECK", "gone = site_checks.gone"]
     taken = next(iter(registry.own()))
-    points += [f"{name} = site_checks.good_one" for name in (taken, "ssh", "No-Word")]
+    points += [f"{name} = site_checks.good_one" for name in (taken, reach.NAME, "No-Word")]
     text = "\n".join(points)
     (info / "entry_points.txt").write_text(f"[clustercheck.checks]\n{text}\n")
     return site
@@ -250,7 +253,8 @@ def test_other_packages_checks(other_package: Path, monkeypatch: pytest.MonkeyPa
         "gone": f"{broken}ModuleNotFoundError: No module named 'site_checks.gone'",
         f"site_checks_{taken}": f"{broken}{taken!r} of the package Site.Checks is the name of "
         "another check",
-        "site_checks_ssh": f"{broken}'ssh' of the package Site.Checks is the name of another check",
+        f"site_checks_{reach.NAME}": f"{broken}{reach.NAME!r} of the package Site.Checks is the "
+        "name of another check",
         "site_checks_no_word": f"{broken}'No-Word' of the package Site.Checks is no plain word "
         "(small letters, digits and _)",
     }

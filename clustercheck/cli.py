@@ -300,9 +300,9 @@ def schema() -> None:
     """Print the JSON Schema of the reports."""
     import json
 
-    from clustercheck import render
+    from clustercheck.render.json import schema as report_schema
 
-    print(json.dumps(render.schema(), indent=2))
+    print(json.dumps(report_schema(), indent=2))
 
 
 def _interrupt(signum: int, frame: object) -> NoReturn:
@@ -349,8 +349,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def _complain(text: str, status: int) -> NoReturn:
-    from clustercheck.render.escape import printable
+    from clustercheck.render.escape import visible
 
     for line in text.splitlines():
-        print(f"clustercheck: {printable(line)}", file=sys.stderr)
+        print(f"clustercheck: {visible(line)}", file=sys.stderr)
     sys.exit(status)

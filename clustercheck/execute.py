@@ -1,24 +1,28 @@
 """The commands that lead to a report: `run` and `judge`, and `script`, which only shows."""
 
-import shutil
+import os
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from clustercheck import planning, render
 from clustercheck.answer import Answer
 from clustercheck.errors import UsageError, nearest
 from clustercheck.fanout import Bounds
 from clustercheck.node import Node
+from clustercheck.output import check_writable, write_atomically
 from clustercheck.planning import Wanted
+from clustercheck.render.terminal import WIDTH_ELSEWHERE, look
 from clustercheck.report import NodeResult, Report
 from clustercheck.run import Watch
 from clustercheck.run import run as run_plan
 from clustercheck.script import build
 from clustercheck.transport import Transport
 
-WIDTH_WITHOUT_TERMINAL = 100
+if TYPE_CHECKING:
+    from clustercheck.render.jsonl import Stream as JsonLines
 
 
 @dataclass(frozen=True)
@@ -78,21 +82,26 @@ def run(wanted: Wanted, way: Way, limits: Limits, shown: Shown, record: Path | N
         limits.heavy_parallel,
     )
     plan = planning.plan(chosen, nodes, ssh, bounds, limits.max_seconds)
-    recorder = Recorder(record, list(chosen.checks)) if record else None
-    stream = Stream(shown)
-    with Progress(len(nodes)) as progress:
+    out = Out(shown)
+    recorder = Recorder(record, list(chosen.checks), [n.name for n in nodes]) if record else None
+    notes = [*([note] if note else []), *(chosen.inventory.notes if shown.verbose else ())]
+    with Progress(sys.stderr) as progress:
+        progress.start(len(nodes))
 
         def ended(answer: Answer, result: NodeResult) -> None:
             progress.ended(answer.node, result.status)
             if recorder:
                 recorder.keep(answer)
-            stream.node(result)
+            out.node(result)
 
-        notes = [*([note] if note else []), *(chosen.inventory.notes if shown.verbose else ())]
         report = run_plan(plan, Watch(progress.began, ended, notes))
+    if recorder and recorder.trouble:
+        notes.append(recorder.trouble)
+    if recorder and recorder.trouble:
+        notes.append(recorder.trouble)  # the report has this list
     if ssh:
         ssh.close()
-    stream.report(report)
+    out.report(report)
     return report.exit_code
 
 
@@ -101,8 +110,8 @@ def judge(directory: Path, wanted: Wanted, shown: Shown) -> int:
     from clustercheck.record import rejudge
 
     chosen = planning.choose_all(wanted)
-    report = rejudge(directory, chosen.checks, chosen.inventory.options)
-    Stream(shown).report(report)
+    report = rejudge(directory, chosen.checks, chosen.inventory.options, chosen.inventory.checks)
+    Out(shown).report(report)
     return report.exit_code
 
 
@@ -141,37 +150,44 @@ def _ssh(way: Way) -> Transport:
     )
 
 
-class Stream:
-    """Standard output or a file; `jsonl` goes out node by node, all else at the end."""
+class Out:
+    """Standard output or a file; JSON lines go out node by node, all else at the end."""
 
     def __init__(self, shown: Shown) -> None:
         self._shown = shown
-        self._live = shown.form == "jsonl" and shown.output is None
+        self._stream: JsonLines | None = None
+        if shown.output is not None:
+            check_writable(shown.output)
+        elif shown.form == "jsonl":
+            from clustercheck.render.jsonl import Stream
+
+            self._stream = Stream(_write)
 
     def node(self, result: NodeResult) -> None:
         """A node is judged."""
-        if self._live:
-            sys.stdout.write(render.node_line(result))
-            sys.stdout.flush()
+        if self._stream:
+            self._stream.node(result)
 
     def report(self, report: Report) -> None:
         """All is judged."""
-        if self._live:
-            sys.stdout.write(render.summary_line(report))
-        elif self._shown.output is not None:
-            from clustercheck.output import write_atomically
-
-            write_atomically(self._shown.output, self._text(report, to_terminal=False))
-        else:
-            sys.stdout.write(self._text(report, to_terminal=sys.stdout.isatty()))
-        sys.stdout.flush()
-
-    def _text(self, report: Report, to_terminal: bool) -> str:
-        width = shutil.get_terminal_size().columns if to_terminal else WIDTH_WITHOUT_TERMINAL
-        return render.render(
+        if self._stream:
+            self._stream.finish(report)
+            return
+        there = self._shown.output
+        width, colour = (WIDTH_ELSEWHERE, False) if there else look(sys.stdout, os.environ)
+        text = render.render(
             report,
             self._shown.form,
             width=width,
-            colour=render.wants_colour(to_terminal),
+            colour=colour,
             verbose=bool(self._shown.verbose),
         )
+        if there:
+            write_atomically(there, text)
+        else:
+            _write(text)
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(text)
+    sys.stdout.flush()

@@ -3,6 +3,12 @@
 import re
 from typing import NamedTuple
 
+# File systems that many nodes may share, by the beginning of their kind.
+SHARED = (
+    *("nfs", "lustre", "beegfs", "gpfs", "ceph", "cifs", "smb", "fuse", "9p", "afs", "glusterfs"),
+    *("panfs", "wekafs", "virtiofs"),
+)
+
 
 class Mount(NamedTuple):
     """One mount.
@@ -16,6 +22,11 @@ class Mount(NamedTuple):
     kind: str
     source: str
     options: frozenset[str]
+
+    @property
+    def shared(self) -> bool:
+        """Other nodes may have it mounted, too: not to be searched by all of them at once."""
+        return self.kind.startswith(SHARED)
 
     @property
     def read_only(self) -> bool:

@@ -231,6 +231,11 @@ look() {
     *" ${3:-$count} "*) return ;; # one file system is searched once
     esac
     devices_seen="$devices_seen ${3:-$count}"
+    case ${best#* - } in
+    # what all nodes share is not searched by all of them
+    nfs* | lustre* | beegfs* | gpfs* | ceph* | cifs* | smb* | fuse* | 9p* | afs* | glusterfs* | \
+        panfs* | wekafs* | virtiofs*) return ;;
+    esac
     if fills "$space" "$warn_percent" "$((fail_free_mb * 1024))"; then
         devices="$devices $(within 3 stat -L -c %d "$at" 2>/dev/null)/$count"
         {
@@ -250,6 +255,7 @@ set -f
 count=0 devices='' devices_seen=''
 look /tmp default
 IFS=$cc_nl
+# shellcheck disable=SC2086 # the lines are wanted
 set -- $paths
 unset IFS
 for path; do

@@ -84,7 +84,7 @@ fact lsm "$lsm"
 fact apparmor "$apparmor"
 
 if [ -r "$ROOT/proc/cmdline" ]; then
-    words= all=
+    words='' all=''
     read -r all <"$ROOT/proc/cmdline"
     set -f
     for word in $all; do

@@ -66,9 +66,24 @@ class Options:
         5, "how long the largest entries of a full directory are looked for", unit="s"
     )
 
+    def __post_init__(self) -> None:
+        for warn_at, fail_at in (
+            ("warn_percent", "fail_percent"),
+            ("inodes_warn_percent", "inodes_fail_percent"),
+        ):
+            if getattr(self, warn_at) > getattr(self, fail_at):
+                lower, upper = getattr(self, warn_at), getattr(self, fail_at)
+                raise ValueError(f"{warn_at} ({lower} %) is above {fail_at} ({upper} %)")
+        for path in self.paths:
+            if not path.startswith("/"):
+                raise ValueError(f"{path!r} in paths must begin with /")
+
 
 def judge(facts: Facts, options: Options) -> Iterator[Finding]:
     by_device: dict[str, list[str]] = {}
+    if not facts["directories"].isdigit():
+        yield unknown("unanswered", "the probe did not say what it looked at")
+        return
     for number in map(str, range(1, int(facts["directories"]) + 1)):
         if facts[f"state@{number}"] != "directory":
             yield _not_there(facts[f"path@{number}"], facts[f"state@{number}"])
@@ -252,6 +267,8 @@ def probe_here(options: Options) -> Mapping[str, str]:
         if device in seen:
             continue
         seen.add(device)
+        if mount and mount.shared:
+            continue
         space = parse_df(facts[f"space@{number}"], path)
         inodes = parse_df(facts[f"inodes@{number}"], path)
         least = options.fail_free_mb * 1024

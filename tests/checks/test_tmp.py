@@ -327,6 +327,19 @@ def test_the_probe_when_the_inodes_are_gone(tmp_path: Path, shell: str) -> None:
     assert " in /tmp/user/cache, changed " in said[-1]
 
 
+def test_the_probe_searches_no_file_system_that_nodes_share(tmp_path: Path, shell: str) -> None:
+    node = made_up(tmp_path, "/scratch")
+    node.file("/scratch/big", b"x" * 100_000)
+    node.says("df", df(99, 1).replace("0% /", "99% /scratch") + "\n")
+    shared = "50 27 0:44 / /scratch rw - {} nas:/scratch rw,vers=4.2"
+    searched = {}
+    for kind in ("xfs", "nfs4"):
+        node.file("/proc/self/mountinfo", f"{ROOT_MOUNT}\n{shared.format(kind)}\n")
+        told = node.probe("tmp", shell=shell, paths=("/scratch",))
+        searched[kind] = "largest@2" in told
+    assert searched == {"xfs": True, "nfs4": False}
+
+
 def test_the_probe_without_df(tmp_path: Path, shell: str) -> None:
     node = made_up(tmp_path)
     node.command("df", "echo 'df: unrecognized option: P' >&2; exit 1")

@@ -76,9 +76,9 @@ RUN_BY_HAND = Remedy(
 class Options:
     command: str = option("", "the plug-in and its arguments, as sh reads them on the node")
     limit: Annotated[int, Ge(1), Le(3600)] = option(
-        10, "how long it may take (in [check:NAME] only)", unit="s"
+        10, "how long it may take, alike for all nodes", unit="s"
     )
-    needs_root: bool = option(False, "run it as root (in [check:NAME] only)")
+    needs_root: bool = option(False, "run it as root, alike for all nodes")
     remedy: str = option(SEE_PLUGIN, "what to do about a warning or a failure")
     see: str = option("", "where to read more: a section of the field notes such as §4.1.3")
 

@@ -84,6 +84,13 @@ class Jumps:
         finally:
             shared.lock.release()
 
+    def broke(self, hops: tuple[str, ...]) -> bool:
+        """Whether a connection to one of these jump hosts, one behind the other, has ended."""
+        with self._lock:
+            chains = [self._shared.get(hops[: n + 1]) for n in range(len(hops))]
+        used = [shared.connection for shared in chains if shared and shared.connection]
+        return not all(connection.transport.is_active() for connection in used)
+
     def close(self) -> None:
         """End all connections to jump hosts, the nearest last."""
         with self._lock:

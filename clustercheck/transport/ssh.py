@@ -64,7 +64,8 @@ class Ssh:
                 kinds = other.kinds
             except Unreachable as error:
                 wait = pause * random.uniform(0.5, 1.5)
-                if error.code != "max_startups" or time.monotonic() + wait > deadline:
+                again = error.code == "max_startups" or self._jumps.broke(route.jumps)
+                if not again or time.monotonic() + wait > deadline:
                     raise
                 log.info("%s: %s; trying again in %.1f s", name, error.message, wait)
                 time.sleep(wait)

@@ -59,6 +59,7 @@ class Wire:
         self._let_go = let_go
         self._ended = False
         self._received = 0
+        self._timeout = 0.0
         self._buffer = b""
         self._used = 0
 
@@ -96,7 +97,15 @@ class Wire:
             self.expired = True
         if self.expired or self._ended:
             raise _aborted("the connection was ended on this side")
-        self._stream.settimeout(min(POLL, left))
+        timeout = min(POLL, left)
+        if timeout != self._timeout:  # each setting is a call of the kernel
+            self._timeout = timeout
+            self._stream.settimeout(timeout)
+
+    @property
+    def _closed(self) -> bool:
+        """paramiko looks at this name of Python's own sockets before it waits for its thread."""
+        return self._ended
 
     def settimeout(self, timeout: float) -> None:
         """paramiko asks for 0.1 s, which keeps a core busy with a thousand connections."""
@@ -110,8 +119,7 @@ class Wire:
     def close(self) -> None:
         """Called by paramiko's thread as its last act."""
         self.abort()
-        with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
-            self._stream.close()
+        self._stream.close()
 
 
 def _aborted(reason: str) -> OSError:
@@ -129,19 +137,37 @@ def socket_wire(sock: socket.socket, deadline: float) -> Wire:
     return Wire(sock, deadline, let_go)
 
 
+class _Forward:
+    """A channel of a jump host's connection as a stream.
+
+    paramiko may put data on the way after the end of a channel when both come from two threads;
+    sshd then ends the whole connection, with all other nodes on it.
+    """
+
+    def __init__(self, channel: paramiko.Channel) -> None:
+        self._channel = channel
+        self._turn = threading.Lock()
+        self.recv = channel.recv
+        self.settimeout = channel.settimeout
+
+    def send(self, data: bytes) -> int:
+        with self._turn:
+            return self._channel.send(data)
+
+    def close(self) -> None:
+        with self._turn, contextlib.suppress(OSError, EOFError, paramiko.SSHException):
+            self._channel.close()
+
+
 def channel_wire(channel: paramiko.Channel, deadline: float) -> Wire:
     """A wire over a channel of a jump host's connection."""
+    forward = _Forward(channel)
 
     def let_go() -> None:
         # Closing sends a message, which may have to wait for the jump host.
-        threading.Thread(target=_close, args=(channel,), daemon=True).start()
+        threading.Thread(target=forward.close, daemon=True).start()
 
-    return Wire(channel, deadline, let_go)
-
-
-def _close(channel: paramiko.Channel) -> None:
-    with contextlib.suppress(OSError, EOFError, paramiko.SSHException):
-        channel.close()
+    return Wire(forward, deadline, let_go)
 
 
 HEARD = {MSG_CHANNEL_OPEN_FAILURE, MSG_CHANNEL_REQUEST, MSG_DISCONNECT, MSG_USERAUTH_FAILURE}

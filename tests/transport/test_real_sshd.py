@@ -358,6 +358,21 @@ def test_nodes_behind_a_jump_host_share_one_connection_to_it(
     assert host.log().count("Closing connection to") == 7
 
 
+def test_a_jump_host_whose_connection_broke_is_connected_to_again(
+    make_host: MakeHost, tmp_path: Path
+) -> None:
+    host = make_host()
+    host.need_own_root()
+    transport, to = behind(host, tmp_path)
+    run(transport, to, "echo here")
+    host.run(
+        "for process in /proc/[0-9]*; do"
+        " grep -q '^sshd: alice' $process/cmdline 2>/dev/null && kill ${process#/proc/}; done; true"
+    )
+    assert run(transport, to, "echo again")[0] == "again\n"
+    transport.close()
+
+
 def test_a_chain_of_jump_hosts(host: Host, tmp_path: Path) -> None:
     hops = ",".join(f"{host.user}@127.0.0.{i}:{host.port}" for i in (2, 3))
     transport, to = behind(host, tmp_path, hops)

@@ -50,22 +50,22 @@ cpu[001-002]
 gpu
 cpu
 
-# How nodes are reached: below [all:vars] for all, below [GROUP:vars] for a group,
-# as NAME=VALUE behind a node; the nearest counts. What is not set is as with ssh.
+# How nodes are reached: below [all:vars] for all, below [GROUP:vars] for a
+# group, as NAME=VALUE behind a node; the nearest counts. The rest is as with ssh.
 [all:vars]
 """
 
 OPTIONS = """\
 
 # What checks tolerate. Below [check:NAME] an option is for all nodes. Below
-# [GROUP:vars] or behind a node it is written NAME.OPTION=VALUE and is nearer, on
-# the command line -o NAME.OPTION=VALUE, which is nearest.
+# [GROUP:vars] or behind a node it is written NAME.OPTION=VALUE and is nearer; on
+# the command line, -o NAME.OPTION=VALUE is nearest.
 """
 
 PLUGIN = """\
 
-# Any monitoring plug-in that the nodes have is a check too, under a name of your
-# own: its exit status and its first line are the finding.
+# Any monitoring plug-in that the nodes have is a check too, under a name of
+# your own: its exit status and its first line are the finding.
 #[check:var_space]
 """
 

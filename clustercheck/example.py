@@ -51,15 +51,16 @@ gpu
 cpu
 
 # How nodes are reached: below [all:vars] for all, below [GROUP:vars] for a
-# group, as NAME=VALUE behind a node; the nearest counts. The rest is as with ssh.
+# group, as NAME=VALUE behind a node; the nearest counts. What is not set is as
+# with ssh.
 [all:vars]
 """
 
 OPTIONS = """\
 
 # What checks tolerate. Below [check:NAME] an option is for all nodes. Below
-# [GROUP:vars] or behind a node it is written NAME.OPTION=VALUE and is nearer; on
-# the command line, -o NAME.OPTION=VALUE is nearest.
+# [GROUP:vars] or behind a node it is written NAME.OPTION=VALUE and is nearer;
+# on the command line, -o NAME.OPTION=VALUE is nearest.
 """
 
 PLUGIN = """\

@@ -248,7 +248,8 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
     now, words = mode_now(facts)
     if now is None:
         yield unknown("mode", words)
-    elif now not in options.allow:
+        return
+    if now not in options.allow:
         remedy = ALLOW_IT if now == "enforcing" else SET_IT
         yield fail("mode", f"{words}, should be {_either(options.allow)}", remedy)
     else:
@@ -263,7 +264,7 @@ def _either(modes: tuple[Mode, ...]) -> str:
     return " or ".join(modes)
 
 
-def _boot(facts: Facts, now: Mode | None, options: Options) -> Iterator[Finding]:
+def _boot(facts: Facts, now: Mode, options: Options) -> Iterator[Finding]:
     state = facts["config_state"]
     if state == "unreadable":
         yield unknown("boot", f"the mode at the next boot: {CONFIG} cannot be read", READ_CONFIG)
@@ -274,12 +275,10 @@ def _boot(facts: Facts, now: Mode | None, options: Options) -> Iterator[Finding]
     config = read_config(facts["config"]) if state == "read" else None
     lsm = [name for name in facts["lsm"].split(",") if name]
     mode, why = mode_at_boot(config, facts["cmdline"].split(), lsm)
-    if now is None:
-        yield unknown("boot", f"{mode} after the next boot ({why}); the mode now is not known")
-    elif mode != now:
+    if mode != now:
         allowed = "" if mode in options.allow else f", should be {_either(options.allow)}"
         yield warn("boot", f"{now} now, {mode} after the next boot ({why}){allowed}", SAME_AT_BOOT)
-    else:
+    elif mode in options.allow:  # where it is not, that has been said of the mode now
         yield ok("boot", f"{mode} after the next boot, too")
     if config is not None:
         yield from _config(facts, config, mode, lsm)
@@ -300,7 +299,7 @@ def _config(facts: Facts, config: Config, mode: Mode, lsm: list[str]) -> Iterato
         yield warn("boot_policy", message, GET_POLICY)
 
 
-def _denials(facts: Facts, now: Mode | None, options: Options) -> Iterator[Finding]:
+def _denials(facts: Facts, now: Mode, options: Options) -> Iterator[Finding]:
     source = facts.data.get("denials_from", "")
     if source in ("", "unreadable"):  # no policy, or said once for the node as what root adds
         return

@@ -203,6 +203,15 @@ def test_a_directory_that_cannot_be_used(state: str, said: str) -> None:
     assert judged("tmp", {**HEALTHY, "state@1": state}) == [said]
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [{"warn_percent": 95}, {"inodes_fail_percent": 70}, {"paths": ("scratch",)}],
+)
+def test_options_that_cannot_be(changed: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match=r"above (inodes_)?fail_percent|must begin with /"):
+        options_of("tmp", **changed)
+
+
 def test_a_tmpfs_is_memory() -> None:
     mount = "35 27 0:31 / /tmp rw,nosuid,nodev - tmpfs tmpfs rw,size=16000000k,nr_inodes=1048576"
     told = {**HEALTHY, "mount@1": mount, "space@1": df(0, 16_000_000)}
@@ -452,6 +461,17 @@ class TestReal:
         held = [line for line in said if "deleted" in line]
         assert held[0].startswith("warn deleted: /scratch: 15.2 MiB are held by deleted files")
         assert "(process " in held[0] and held[0].endswith(" of root): /scratch/gone")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_tmp_itself_with_the_wrong_mode(scratch: Path, shell: str) -> None:
+    if Path(__file__).is_relative_to("/tmp"):
+        pytest.skip("cannot here: this test would hide the project itself")
+    told = facts_here("tmp", shell, before=inside(Path("/tmp"), "size=200m,mode=755"))
+    assert judged("tmp", told)[:2] == [
+        "fail mode: /tmp has mode drwxr-xr-x, should be drwxrwxrwt",
+        "pass space: /tmp 0 % full: 200 MiB free of 200 MiB",
+    ]
 
 
 PSUTIL = """

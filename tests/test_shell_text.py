@@ -34,7 +34,7 @@ def test_a_fault_is_found(text: str, fault: str) -> None:
         'awk \'{ print > "x"; exit }\' "$ROOT/etc/passwd" # exit 1 and rm -rf /',
         'cat "$ROOT"/etc/x 2>/dev/null >&2',
         'for f in /etc/a /etc/b; do cat "$ROOT$f"; done',
-        'fact x "it\'s <here>"',
+        'fact x "it\'s here"',
         "[ $((1 + 2)) -gt 2 ] && return",
         "printf 'no; exit\\n' | lines sudo_said",
     ],

@@ -7,7 +7,7 @@ right to left, line breaks that would pose as rows of the report.
 import re
 
 _MARKDOWN = re.compile(r"[\\`*_\[\]|~#!]")
-_LIST = re.compile(r"^([-+]|[0-9]+(?=[.)]))")
+_LIST = re.compile(r"^([0-9]+(?=[.)])|(?=[-+]))")  # a list within the list it stands in
 _HTML = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 
 # What begins a formula in a spreadsheet, the full-width forms too.
@@ -32,14 +32,8 @@ def _escape(character: str) -> str:
 def markdown(text: str) -> str:
     """`text` so that Markdown shows just it: no markup, no HTML, no new cell, no link."""
     text = _MARKDOWN.sub(r"\\\g<0>", visible(text).strip(" "))
-    text = _LIST.sub(_not_a_list, text)
+    text = _LIST.sub(r"\1\\", text)
     return "".join(_HTML.get(c, c) for c in text)
-
-
-def _not_a_list(match: re.Match[str]) -> str:
-    """What would begin a list within the list that the text stands in: "- x", "1. x"."""
-    start = match[0]
-    return f"\\{start}" if start in "-+" else f"&#{ord(start[0])};{start[1:]}"
 
 
 def cell(text: str) -> str:

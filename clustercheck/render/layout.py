@@ -48,5 +48,5 @@ def _fitting(text: str, width: int) -> int:
 
 def indented(text: str, width: int, first: str, rest: str) -> list[str]:
     """`text` wrapped after `first` in the first line and after `rest` in the others."""
-    lines = wrap(text, width - len(first))
+    lines = wrap(text, width - max(len(first), len(rest)))
     return [first + lines[0], *(rest + line for line in lines[1:])]

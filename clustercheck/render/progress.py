@@ -35,6 +35,7 @@ class Progress:
         self._counts = dict.fromkeys(Status, 0)
         self._total = 0
         self._began = 0.0
+        self._colour = False
         self._live: Live | None = None
 
     def __enter__(self) -> "Progress":
@@ -87,12 +88,12 @@ class Progress:
         from rich.console import Console
         from rich.live import Live
 
-        width, colour = look(self._stream, self._environ)
+        width, self._colour = look(self._stream, self._environ)
         console = Console(
             file=self._stream,
             force_terminal=True,
             width=width,
-            no_color=not colour,
+            no_color=not self._colour,
             _environ=self._environ,
         )
         self._live = Live(
@@ -122,7 +123,7 @@ class Progress:
         ):
             if counts[status]:
                 line.append("  ")
-                line.append(f"{counts[status]} {status.value}", style)
+                line.append(f"{counts[status]} {status.value}", style if self._colour else "")
         line.append(f"  {now - self._began:.0f} s")
         if slowest:
             name, since = slowest

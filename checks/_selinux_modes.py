@@ -13,6 +13,7 @@ Mode = Literal["enforcing", "permissive", "disabled"]
 
 MODES: tuple[Mode, ...] = ("enforcing", "permissive", "disabled")
 CONFIG = "/etc/selinux/config"
+NO_CONFIG = f"there is no {CONFIG}"
 
 
 class Config(NamedTuple):
@@ -77,7 +78,7 @@ def mode_at_boot(config: Config | None, words: list[str], lsm: list[str]) -> tup
     if lsm and "selinux" not in lsm:
         return "disabled", "the kernel's list of security modules"
     if config is None:
-        return "disabled", f"there is no {CONFIG}"
+        return "disabled", NO_CONFIG
     if config.mode == "disabled":
         return "disabled", CONFIG
     enforcing = kernel_switch(words, "enforcing")

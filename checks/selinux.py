@@ -25,7 +25,7 @@ from clustercheck.check import (
     warn,
 )
 
-from ._selinux_modes import CONFIG, Config, Mode, mode_at_boot, mode_now, read_config
+from ._selinux_modes import CONFIG, NO_CONFIG, Config, Mode, mode_at_boot, mode_now, read_config
 
 PROBE = r"""
 kernel=unreadable
@@ -275,7 +275,10 @@ def _boot(facts: Facts, now: Mode, options: Options) -> Iterator[Finding]:
     config = read_config(facts["config"]) if state == "read" else None
     lsm = [name for name in facts["lsm"].split(",") if name]
     mode, why = mode_at_boot(config, facts["cmdline"].split(), lsm)
-    if mode != now:
+    if mode != now and why == NO_CONFIG:
+        message = f"{now} now, and nothing sets the mode for the next boot: {why}"
+        yield warn("boot", message, SAME_AT_BOOT)
+    elif mode != now:
         allowed = "" if mode in options.allow else f", should be {_either(options.allow)}"
         yield warn("boot", f"{now} now, {mode} after the next boot ({why}){allowed}", SAME_AT_BOOT)
     elif mode in options.allow:  # where it is not, that has been said of the mode now

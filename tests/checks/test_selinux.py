@@ -84,7 +84,6 @@ def test_a_mode_that_is_not_allowed() -> None:
         ({"cmdline": "enforcing=1"}, "enforcing after the next boot (enforcing=1 on the kernel"),
         ({"cmdline": "enforcing=0 enforcing=1"}, "enforcing after"),
         ({"config": "SELINUX=disabled", "cmdline": "enforcing=1"}, "disabled after"),
-        ({"config_state": "absent"}, "disabled after the next boot (there is no /etc/selinux"),
         ({"lsm": "capability,apparmor"}, "disabled after the next boot (the kernel's list of"),
     ],
 )
@@ -134,6 +133,15 @@ def test_the_old_file_beside_the_one_that_counts() -> None:
         " it, and /etc/selinux/config says permissive",
     ]
     assert judged("selinux", {**PERMISSIVE, "sysconfig": "SELINUX=permissive"}) == GOOD
+
+
+def test_no_config_on_a_node_that_has_a_mode() -> None:
+    said = judged("selinux", {**ENFORCING, "config_state": "absent"}, allow=("enforcing",))
+    assert said == [
+        "pass mode: SELinux is enforcing",
+        "warn boot: enforcing now, and nothing sets the mode for the next boot:"
+        " there is no /etc/selinux/config",
+    ]
 
 
 def test_a_config_that_cannot_be_read() -> None:

@@ -92,7 +92,7 @@ def mode_at_boot(config: Config | None, words: list[str], lsm: list[str]) -> tup
 
 def mode_now(facts: Facts) -> tuple[Mode | None, str]:
     """The mode and a sentence about it; None where it cannot be told."""
-    enforce, policy = facts.data.get("enforce", ""), facts.data.get("policy")
+    enforce, policy = facts.get("enforce", ""), facts.get("policy")
     if enforce in ("0", "1"):
         if enforce == "0" and policy == "none":
             return "disabled", "SELinux is disabled: no policy is loaded" + _others(facts)
@@ -107,8 +107,8 @@ def mode_now(facts: Facts) -> tuple[Mode | None, str]:
         if label.count(":") >= 2:
             # a container sees no selinuxfs, and getenforce then says Disabled
             return None, "a policy is in force, but its mode cannot be seen from here"
-    told = facts.data.get("getenforce", "").strip().lower() or _of_sestatus(
-        facts.data.get("sestatus", "")
+    told = facts.get("getenforce", "").strip().lower() or _of_sestatus(
+        facts.get("sestatus", "")
     )
     for known in MODES:
         if told == known:

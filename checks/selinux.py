@@ -254,7 +254,7 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
         yield fail("mode", f"{words}, should be {_either(options.allow)}", remedy)
     else:
         yield ok("mode", words)
-    if now == "enforcing" and facts.data.get("policy") == "none":
+    if now == "enforcing" and facts.get("policy") == "none":
         yield warn("policy", "enforcing, but no policy is loaded: nothing is refused", LOAD_POLICY)
     yield from _boot(facts, now, options)
     yield from _denials(facts, now, options)
@@ -303,7 +303,7 @@ def _config(facts: Facts, config: Config, mode: Mode, lsm: list[str]) -> Iterato
 
 
 def _denials(facts: Facts, now: Mode, options: Options) -> Iterator[Finding]:
-    source = facts.data.get("denials_from", "")
+    source = facts.get("denials_from", "")
     if source in ("", "unreadable"):  # no policy, or said once for the node as what root adds
         return
     refused, recorded, sample = 0, 0, ""

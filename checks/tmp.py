@@ -216,7 +216,7 @@ def _inodes(
 def _greatest(facts: Facts, key: str, numbers: list[str]) -> str:
     """The largest entries, or the fullest directories, in words; "" where none were looked for."""
     parts, cut = [], ""
-    for line in "\n".join(facts.data.get(f"{key}@{n}", "") for n in numbers).splitlines():
+    for line in "\n".join(facts.get(f"{key}@{n}", "") for n in numbers).splitlines():
         words = line.split(" ", 5)
         if line == "cut":
             cut = " (of what was seen in the time)"
@@ -229,7 +229,7 @@ def _greatest(facts: Facts, key: str, numbers: list[str]) -> str:
 
 
 def _deleted(facts: Facts, numbers: list[str], names: str, options: Options) -> Iterator[Finding]:
-    lines = [line.split(" ", 5) for line in facts.data.get("deleted", "").splitlines()]
+    lines = [line.split(" ", 5) for line in facts.get("deleted", "").splitlines()]
     held = [words for words in lines if len(words) == 6 and words[1] in numbers]
     total = sum(int(words[0]) for words in held)
     if total >= options.deleted_warn_mb * 1024:

@@ -40,6 +40,13 @@ class Way:
     passphrase: str
     connect_timeout: float
 
+    def __post_init__(self) -> None:
+        if self.host_keys not in ("strict", "accept-new"):
+            raise UsageError(f"--host-keys is strict or accept-new, not {self.host_keys!r}")
+        become = self.defaults["become"]
+        if become not in ("", "sudo"):
+            raise UsageError(f"--become: sudo is the only way, not {become!r}")
+
 
 @dataclass(frozen=True)
 class Limits:
@@ -70,8 +77,6 @@ def run(wanted: Wanted, way: Way, limits: Limits, shown: Shown, record: Path | N
     from clustercheck.record import Recorder
     from clustercheck.render.progress import Progress
 
-    if way.defaults["become"] not in ("", "sudo"):
-        raise UsageError(f"--become: sudo is the only way, not {way.defaults['become']!r}")
     chosen = planning.choose(wanted)
     nodes = planning.with_defaults(chosen.nodes, way.defaults)
     ssh = None if all(node.local for node in nodes) else _ssh(way)
@@ -136,8 +141,6 @@ def _ssh(way: Way) -> Transport:
     from clustercheck.transport.settings import SshSettings
     from clustercheck.transport.ssh import Ssh
 
-    if way.host_keys not in ("strict", "accept-new"):
-        raise UsageError(f"--host-keys is strict or accept-new, not {way.host_keys!r}")
     return Ssh(
         SshSettings(
             config=(str(way.ssh_config),) if way.ssh_config else None,

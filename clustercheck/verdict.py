@@ -12,7 +12,7 @@ COMMON_CODES = {
     "limit": Code("The probe did not end within its limit; what it waits on is named."),
     "not_answered": Code("The probe did not report what the judge needs, or ended too early."),
     "missing_tool": Code("A command that the probe needs is not on the node."),
-    "needs_root": Code("The probe is worth nothing without root; see ssh.root."),
+    "needs_root": Code("The probe is worth nothing without root; see access.root."),
     "blocked": Code("Another check failed, which explains or prevents this one."),
     "crashed": Code("The check itself is at fault: please report it."),
 }

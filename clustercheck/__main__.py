@@ -1,0 +1,5 @@
+"""`python -m clustercheck` is `clustercheck`."""
+
+from clustercheck.cli import main
+
+main()

@@ -95,7 +95,7 @@ class SshConfig:
         self._blocks: list[_Block] = []
         self._named: dict[str, list[int]] = {}
         self._unnamed: list[int] = []
-        self._local_user = getpass.getuser()
+        self._local_user = local_user()
         for path in paths:
             if path.exists():
                 self._blocks += _Reader(home).read(path, ())
@@ -169,11 +169,19 @@ class SshConfig:
         }
 
 
+def local_user() -> str:
+    """Who we are here; a number where the user has no name, as in some containers."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # the second since Python 3.13
+        return str(os.getuid())
+
+
 def local_tokens(home: Path) -> dict[str, str]:
     """The tokens that say where ssh runs: %u, %d, %i, %l and %L."""
     here = socket.gethostname()
     return {
-        "u": getpass.getuser(),
+        "u": local_user(),
         "d": str(home),
         "i": str(os.getuid()),
         "l": here,

@@ -1,7 +1,6 @@
 """Getting to a node's SSH port: the name's addresses, TCP, or the user's ProxyCommand."""
 
 import contextlib
-import errno
 import os
 import socket
 import subprocess
@@ -12,18 +11,6 @@ from clustercheck.transport import Unreachable
 from clustercheck.transport.wire import Wire, socket_wire
 
 Address = tuple[socket.AddressFamily, tuple[str | int, ...] | tuple[int, bytes]]
-
-# Refusals by the network or a firewall on the way, on this machine's side of TCP.
-NO_ROUTE = {
-    errno.EHOSTUNREACH,
-    errno.ENETUNREACH,
-    errno.EHOSTDOWN,
-    errno.ENETDOWN,
-    errno.EACCES,
-    errno.EPERM,
-    errno.EADDRNOTAVAIL,
-    errno.EINVAL,
-}
 
 
 def dial(host: str, port: int, family: socket.AddressFamily, until: float) -> Wire:
@@ -38,18 +25,26 @@ def dial(host: str, port: int, family: socket.AddressFamily, until: float) -> Wi
     for number, (kind, address) in enumerate(addresses):
         # A first address that swallows packets must leave time for the next.
         left = max(until - time.monotonic(), 0.001) / (len(addresses) - number)
-        sock = socket.socket(kind, socket.SOCK_STREAM)
-        sock.settimeout(left)
         try:
-            sock.connect(address)
+            return socket_wire(_connected(kind, address, left), until)
         except OSError as error:
-            sock.close()
             failures.append(_failure(error, str(address[0]), host, port, left))
-            continue
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        return socket_wire(sock, until)
     texts = dict.fromkeys(failure.message for failure in failures)
     raise Unreachable(failures[0].code, "; ".join(texts))
+
+
+def _connected(
+    kind: socket.AddressFamily, address: tuple[object, ...], timeout: float
+) -> socket.socket:
+    sock = socket.socket(kind, socket.SOCK_STREAM)
+    try:
+        sock.settimeout(timeout)
+        sock.connect(address)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    except OSError:
+        sock.close()
+        raise
+    return sock
 
 
 def _failure(error: OSError, address: str, host: str, port: int, waited: float) -> Unreachable:
@@ -59,12 +54,11 @@ def _failure(error: OSError, address: str, host: str, port: int, waited: float) 
     if isinstance(error, TimeoutError):
         text = f"no answer from port {port} of {where} within {waited:.1f} s"
         return Unreachable("timeout", text)
-    if error.errno in NO_ROUTE:
-        reason = os.strerror(error.errno or 0).lower()
-        return Unreachable("no_route", f"port {port} of {where} cannot be reached: {reason}")
     if isinstance(error, ConnectionError):
         return Unreachable("refused", f"port {port} of {where} broke the connection off at once")
-    raise error
+    # "No route to host" and its like; or a limit of this machine, and then the text tells.
+    reason = os.strerror(error.errno or 0).lower()
+    return Unreachable("no_route", f"port {port} of {where} cannot be reached: {reason}")
 
 
 def _addresses(host: str, port: int, family: socket.AddressFamily, until: float) -> list[Address]:
@@ -110,7 +104,10 @@ class Proxy:
     def __init__(self, command: str, deadline: float) -> None:
         self._command = command
         self._said = b""
-        ours, theirs = socket.socketpair()
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            raise Unreachable("proxy_command", f"{command!r} cannot be run: {error}") from error
         # In the user's shell, as ssh does; exec, so that the command itself is what is ended.
         line = command if command.startswith("exec ") else f"exec {command}"
         with theirs:

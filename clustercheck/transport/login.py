@@ -1,5 +1,6 @@
 """Logging in over a connection whose host key has been checked."""
 
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
@@ -34,17 +35,22 @@ class Attempts:
         """Try one proof. Raises Unreachable where the connection does not survive it."""
         if what:
             self.tried.append(what)
+        # The wire ends all waits for the peer; an agent that does not answer is waited for here.
+        self.transport.auth_timeout = max(self.wire.deadline - time.monotonic(), 0) + 0.2
         try:
             return _Answer.MORE if way() else _Answer.IN
         except paramiko.BadAuthenticationType:
             return _Answer.NOT_OFFERED
-        except (paramiko.SSHException, EOFError, OSError) as error:
-            if self.transport.is_active():
+        except Exception as error:
+            # Whatever ended paramiko's thread comes out here, also what garbage from the peer did.
+            if not self.transport.is_active() or time.monotonic() >= self.wire.deadline:
+                raise self._ended() from error
+            if isinstance(error, paramiko.AuthenticationException):
                 return _Answer.NO
-            raise self._ended() from error
+            raise
 
     def _ended(self) -> Unreachable:
-        if self.wire.expired:
+        if self.wire.expired or time.monotonic() >= self.wire.deadline:
             last = f", {self.tried[-1]} was being tried" if self.tried else ""
             text = f"the login of {self.user} did not come to an end in time{last}"
             return Unreachable("auth_timeout", text)

@@ -61,8 +61,11 @@ def open_plain(
         _check_host_key(transport, route, tools, kinds)
         wire.deadline = deadline
         log_in(transport, wire, route, tools.keyring, tools.password)
-    except BaseException:
+    except BaseException as error:
+        cause = _peers_doing(error, wire, transport, began)
         wire.abort()
+        if cause:
+            raise cause from error
         raise
     return SshConnection(transport, wire)
 
@@ -147,15 +150,26 @@ def open_general(
     connection.client.set_missing_host_key_policy(_Policy(stages))
     try:
         connection.open()
-    except (Unreachable, AskFor):
+    except BaseException as error:
+        cause = _peers_doing(error, wire, stages.transport, began)
         wire.abort()
+        if cause:
+            raise cause from error
         raise
-    except (paramiko.SSHException, EOFError, OSError) as error:
-        wire.abort()
-        raise no_handshake(wire, stages.transport, error, began) from error
     transport = connection.transport
     assert isinstance(transport, paramiko.Transport)
     return SshConnection(transport, wire, keep=connection)
+
+
+def _peers_doing(
+    error: BaseException, wire: Wire, transport: paramiko.Transport | None, began: float
+) -> Unreachable | None:
+    """The cause, where the error is not one already and the peer has ended paramiko's thread."""
+    if isinstance(error, Unreachable | AskFor) or not isinstance(error, Exception):
+        return None
+    if transport and not transport.is_active():
+        return no_handshake(wire, transport, error, began)
+    return None
 
 
 def _check_host_key(
@@ -166,7 +180,7 @@ def _check_host_key(
 
 
 def no_handshake(
-    wire: Wire, transport: paramiko.Transport | None, error: Exception | None, began: float
+    wire: Wire, transport: paramiko.Transport | None, error: BaseException | None, began: float
 ) -> Unreachable:
     """Why there is no secure connection on a wire: told by what the peer has sent so far."""
     waited = f"{time.monotonic() - began:.1f} s"

@@ -1,6 +1,5 @@
 """Where and how to connect for a node: what the inventory says, then what ssh_config says."""
 
-import getpass
 import os
 import re
 import socket
@@ -10,7 +9,7 @@ from pathlib import Path
 
 from clustercheck.known_hosts import lookup_name
 from clustercheck.node import Node
-from clustercheck.ssh_config import Options, SshConfig, expand, local_tokens
+from clustercheck.ssh_config import Options, SshConfig, expand, local_tokens, local_user
 from clustercheck.transport import Unreachable
 from clustercheck.transport.settings import SshSettings
 
@@ -96,9 +95,10 @@ class Router:
             if hop in self._hops:
                 return self._hops[hop]
         parts = _HOP.fullmatch(hop)
-        if not parts:
+        port = int(parts["port"] or 0) if parts else 0
+        if not parts or port > 65535:
             raise Unreachable("jump", f"the jump host {hop!r} should be [user@]host[:port]")
-        host, port = parts["v6"] or parts["host"], int(parts["port"] or 0)
+        host = parts["v6"] or parts["host"]
         route = self._route(host, port, parts["user"] or "", None, "", (*behind, hop))
         with self._lock:
             self._hops[hop] = route
@@ -116,7 +116,7 @@ class Router:
         options = self._config.lookup(name, user)
         host = expand(_word(options, "hostname", name), {"h": name})
         port = port or int(_word(options, "port", "22"))
-        user = user or _word(options, "user", "") or getpass.getuser()
+        user = user or _word(options, "user", "") or local_user()
         alias = _word(options, "hostkeyalias", "")
         tokens = {
             **self._here,

@@ -43,11 +43,14 @@ class SshConnection:
         except paramiko.ChannelException as error:
             text = f"the server opens no session ({error.text or 'it gave no reason'})"
             raise Unreachable("channel_refused", text) from error
-        except (paramiko.SSHException, EOFError, OSError) as error:
-            if self.transport.is_active() and time.monotonic() < deadline:
-                text = f"the server does not run {COMMAND!r}"
-                raise Unreachable("channel_refused", text) from error
-            raise broken(self.transport, self._wire) from error
+        except Exception as error:
+            # Whatever ended paramiko's thread comes out here, also what garbage from the peer did.
+            if not self.transport.is_active() or time.monotonic() >= deadline:
+                raise broken(self.transport, self._wire) from error
+            if not isinstance(error, paramiko.SSHException):
+                raise
+            text = f"the server does not run {COMMAND!r}"
+            raise Unreachable("channel_refused", text) from error
         running = SshChannel(channel, self.transport, self._wire)
         running.send(script)
         return running

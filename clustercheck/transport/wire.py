@@ -226,8 +226,7 @@ def new_transport(wire: Wire, host_key_kinds: Sequence[str] = ()) -> paramiko.Tr
     options.ciphers = _first(FAST_CIPHERS, options.ciphers)
     wanted = [x for kind in host_key_kinds for x in (RSA if kind == "ssh-rsa" else (kind,))]
     options.key_types = _first(wanted, options.key_types)
-    # All waits end by the wire's deadline; paramiko's own limits must not come before it.
-    transport.banner_timeout = transport.auth_timeout = math.inf
+    transport.banner_timeout = math.inf  # the wire's deadline ends this wait
     return transport
 
 

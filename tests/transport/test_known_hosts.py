@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from clustercheck.known_hosts import HostKey, KnownHosts, Trust, lookup_name
-from tools.fetch import CannotFetch, fetch, program
+from tools.fetch import program
 
 
 def key(number: int, kind: str = "ssh-ed25519") -> HostKey:
@@ -103,11 +103,8 @@ def test_a_damaged_line_is_left_out_and_named(
     assert known.judge("node09", key(7)).trust is Trust.KNOWN
 
 
+@pytest.mark.usefixtures("keys")
 def test_an_accepted_key_is_found_by_openssh(tmp_path: Path) -> None:
-    try:
-        fetch()
-    except CannotFetch as why:
-        pytest.skip(str(why))
     path = tmp_path / ".ssh/known_hosts"
     known = KnownHosts((path,))
     assert known.accept("node01", key(1), hashed=False).trust is Trust.KNOWN

@@ -1,7 +1,11 @@
 """Whatever a peer does or does not do, the deadline holds and the cause is named."""
 
 import contextlib
+import shutil
 import socket
+import struct
+import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -16,8 +20,10 @@ from clustercheck.transport import Unreachable
 from clustercheck.transport.settings import SshSettings
 from clustercheck.transport.ssh import Ssh
 from tests.transport.shared import later
+from tools.fetch import program
 
 Peer = Callable[[Callable[[socket.socket], None]], int]
+ED25519 = "AAAAC3NzaC1lZDI1NTE5AAAAIDA" + "a" * 40 + "A"  # some public key
 GREETING = b"SSH-2.0-OpenSSH_9.2\r\n"
 PACKET_START = b"\x00\x00\x03\xfc\x08\x14"  # 1020 bytes are to follow
 
@@ -104,6 +110,12 @@ def dripping_packet(connection: socket.socket) -> None:
         time.sleep(0.3)
 
 
+def garbage(connection: socket.socket) -> None:
+    """A whole packet of key exchange whose content makes no sense."""
+    content = bytes([20]) + b"\xff" * 18
+    connection.sendall(GREETING + len(b"\4" + content).to_bytes(4, "big") + b"\0" + content)
+
+
 def greeting_and_end(connection: socket.socket) -> None:
     connection.sendall(GREETING)
     connection.shutdown(socket.SHUT_RDWR)
@@ -137,6 +149,7 @@ def too_many(connection: socket.socket) -> None:
         (half_a_packet, "handshake", "did not come to an end"),
         (dripping_packet, "handshake", "did not come to an end"),
         (greeting_and_end, "handshake", "failed"),
+        (garbage, "handshake", "failed"),
         (web_server, "no_banner", "belongs to no SSH server: it sent 'HTTP/1.1 400 Bad"),
         (flooding, "no_banner", "belongs to no SSH server: it sent 'xxx"),
         (closing, "max_startups", "without a greeting"),
@@ -209,10 +222,74 @@ def serve(stall: str, end: Callable[[paramiko.Transport, paramiko.Channel], None
     return behave
 
 
+@pytest.mark.usefixtures("keys")
+def test_the_kind_of_host_key_that_is_known_is_asked_for(peer: Peer, tmp_path: Path) -> None:
+    """A server that has two keys, where known_hosts has the one that it shows only if asked."""
+    shown, asked_for = paramiko.ECDSAKey.generate(), paramiko.RSAKey.generate(2048)
+
+    def behave(connection: socket.socket) -> None:
+        server = paramiko.Transport(connection)
+        server.add_server_key(shown)
+        server.add_server_key(asked_for)
+        server.start_server(server=Server(""))
+        server.accept(30)
+
+    port = peer(behave)
+    known = tmp_path / "known_hosts"
+    settings = SshSettings(config=(), known_hosts=(str(known),), password="x", agent=False)
+    to = Node("node01", host="127.0.0.1", port=port, user="alice")
+    for hashed in (False, True):
+        known.write_text(f"[127.0.0.1]:{port} ssh-rsa {asked_for.get_base64()}\n")
+        if hashed:
+            keygen = [str(program("ssh-keygen")), "-q", "-H", "-f", str(known)]
+            subprocess.run(keygen, check=True, capture_output=True)
+        Ssh(settings).connect(to, later()).close()
+    # A host that is known by a key which it has not is another host.
+    known.write_text(f"[127.0.0.1]:{port} ssh-ed25519 {ED25519}\n")
+    with pytest.raises(Unreachable) as refusal:
+        Ssh(settings).connect(to, later())
+    assert refusal.value.code == "host_key_changed"
+
+
 def test_a_login_that_is_never_answered(transport: Ssh, peer: Peer) -> None:
     code, message = cause(transport, peer(serve("login")), 3)
     assert code == "auth_timeout"
     assert "the password was being tried" in message
+
+
+def test_an_agent_that_never_signs(
+    peer: Peer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one that waits for a touch: it lists its key, and says nothing more."""
+    key = paramiko.ECDSAKey.generate()
+    path = tempfile.mkdtemp() + "/agent"  # pytest's own folders are too long for a socket
+    agent = socket.socket(socket.AF_UNIX)
+    agent.bind(path)
+    agent.listen()
+    monkeypatch.setenv("SSH_AUTH_SOCK", path)
+
+    def list_only() -> None:
+        connection, _ = agent.accept()
+        connection.recv(100)
+        blob = key.asbytes()
+        answer = b"\x0c" + struct.pack(">II", 1, len(blob)) + blob + struct.pack(">I", 4) + b"mine"
+        connection.sendall(struct.pack(">I", len(answer)) + answer)
+        with connection:
+            release.wait(60)
+
+    release = threading.Event()
+    thread = threading.Thread(target=list_only, daemon=True)
+    thread.start()
+    known = str(tmp_path / "known_hosts")
+    transport = Ssh(SshSettings(config=(), known_hosts=(known,), host_keys="accept-new"))
+    code, message = cause(transport, peer(serve("")), 3)
+    assert code == "auth_timeout"
+    assert "mine (SHA256:" in message
+    release.set()
+    thread.join()
+    transport.close()
+    agent.close()
+    shutil.rmtree(Path(path).parent)
 
 
 def test_a_password_is_given_where_it_is_asked_for_interactively(

@@ -10,7 +10,7 @@ import pytest
 
 from clustercheck.errors import ConfigError
 from clustercheck.ssh_config import SshConfig
-from tools.fetch import CannotFetch, fetch, program
+from tools.fetch import program
 
 CONFIGS = {
     "first value wins": "Host node01\n  Port 2201\nHost *\n  Port 2222\n  User everybody\n",
@@ -62,10 +62,6 @@ def ours(home: Path, name: str, user: str = "") -> dict[str, str]:
 
 def theirs(config: Path, name: str, user: str = "") -> dict[str, str]:
     """What `ssh -G` says."""
-    try:
-        fetch()
-    except CannotFetch as why:
-        pytest.skip(str(why))
     ssh = str(program("ssh"))
     command = [ssh, "-G", "-F", str(config), *(["-l", user] if user else []), name]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -74,6 +70,7 @@ def theirs(config: Path, name: str, user: str = "") -> dict[str, str]:
     return {line[0]: line[1] for line in lines}
 
 
+@pytest.mark.usefixtures("keys")
 @pytest.mark.parametrize("user", ["", "root"])
 @pytest.mark.parametrize("name", ["node01", "node02"])
 @pytest.mark.parametrize("case", CONFIGS)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from clustercheck.check import Facts, Finding, Quantity, fail, ok, unknown, warn
 
-from ._ntp_remedy import FIND_OUT, NEARER, WRONG_SOURCE
+from ._ntp_remedy import FIND_OUT, NEARER, WHICH_IS_WRONG, WRONG_SOURCE
 from ._ntp_word import Word
 
 BREAKS = "Slurm's job credentials break at 120 s, Munge and Kerberos at 300 s"
@@ -29,11 +29,15 @@ class Limits(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """The node's clock is `offset` seconds ahead of `whom`, give or take `uncertainty`."""
+    """The node's clock is `offset` seconds ahead of `whom`, give or take `uncertainty`.
+
+    known: `whom` is the reference, not a clock that may itself be wrong.
+    """
 
     offset: float
     uncertainty: float
     whom: str
+    known: bool
 
 
 def measured(facts: Facts, limits: Limits) -> Clock | None:
@@ -46,16 +50,17 @@ def measured(facts: Facts, limits: Limits) -> Clock | None:
         whom = f"the reference {facts['here.server']}"
         if abs(here) - doubt > limits.warn:
             whom += f" (this machine itself is {side(here)} it)"
-        return Clock(offset + here, uncertainty + doubt, whom)
+        return Clock(offset + here, uncertainty + doubt, whom, True)
     if uncertainty == 0:  # this machine, held against itself
         return None
     reason = facts.get("here.error", "no reference was asked")
-    return Clock(offset, uncertainty, f"this machine's clock, either may be wrong ({reason})")
+    whom = f"this machine's clock, either may be wrong ({reason})"
+    return Clock(offset, uncertainty, whom, False)
 
 
 def judge_clock(clock: Clock, limits: Limits, word: Word | None) -> Iterator[Finding]:
     """word: that of the daemon that keeps the clock, to be held against the measurement."""
-    offset, uncertainty, whom = clock
+    offset, uncertainty, whom, known = clock
     least, most = abs(offset) - uncertainty, abs(offset) + uncertainty
     value = Quantity(offset, "s")
     said = f"the clock is {side(offset, uncertainty)} {whom}"
@@ -66,7 +71,8 @@ def judge_clock(clock: Clock, limits: Limits, word: Word | None) -> Iterator[Fin
             yield make("offset", said, FIND_OUT, value=value)
         elif abs(word.offset) - (word.bound or 0) <= limits.warn or word.offset * offset < 0:
             said += f", yet {word.daemon} says that it is {side(word.offset)} {word.server}"
-            yield make("daemon_wrong", said, WRONG_SOURCE, value=value)
+            remedy = WRONG_SOURCE if known else WHICH_IS_WRONG
+            yield make("daemon_wrong", said, remedy, value=value)
         elif not word.lasting:
             yield make("offset", said, FIND_OUT, value=value)
         # else the daemon itself says so, which is a finding already

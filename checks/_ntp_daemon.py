@@ -85,7 +85,11 @@ def _why_not(word: Word) -> Finding:
     """The one cause for which a daemon is not synchronised."""
     said = f"{word.daemon} is not synchronised ({word.why})"
     if word.sources == ():
-        return fail("no_source", f"no source is configured; {said}", SOURCES)
+        return fail(
+            "no_source",
+            f"no source is configured, or none has an address; {said}",
+            SOURCES,
+        )
     sources = word.sources or ()
     names = [s.name for s in sources]
     states = {s.state for s in sources}

@@ -38,6 +38,12 @@ WRONG_SOURCE = Remedy(
     "or name another one.",
     "§4.1.1",
 )
+WHICH_IS_WRONG = Remedy(
+    "Name a time server with the option reference, to tell which of the two clocks is wrong. If it "
+    "is the node's, its daemon follows a wrong server or may not set the clock (in a container, or "
+    "started with -x).",
+    "§4.1.1",
+)
 ONE_DAEMON = Remedy(
     "Keep one daemon and disable the others (systemctl disable --now systemd-timesyncd, say); "
     "two of them pull the clock to and fro.",

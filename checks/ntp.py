@@ -36,6 +36,7 @@ from ._ntp_remedy import (
     SET_REFERENCE,
     SOURCES,
     START,
+    WHICH_IS_WRONG,
     WRONG_SOURCE,
 )
 from ._ntp_word import NotUnderstood, Word
@@ -248,12 +249,13 @@ CODES = {
     "offset": Code("What the clock is by measurement, whatever its daemon says.", (FIND_OUT,)),
     "daemon_offset": Code("The daemon itself says that the clock is off.", (FIND_OUT,)),
     "daemon_wrong": Code(
-        "The daemon says that all is well, and by measurement the clock is off.", (WRONG_SOURCE,)
+        "The daemon says that all is well, and by measurement the clock is off.",
+        (WRONG_SOURCE, WHICH_IS_WRONG),
     ),
     "uncertain": Code("The daemon's own bound of the error is beyond the limit.", (SOURCES,)),
     "name_only": Code("The daemon follows the node's own clock.", (REAL_SOURCE,)),
     "not_synchronised": Code("A daemon runs, and has not set the clock.", (SOURCES,)),
-    "no_source": Code("The daemon has no source configured.", (SOURCES,)),
+    "no_source": Code("The daemon has no source, or none whose name resolves.", (SOURCES,)),
     "silent": Code("Sources do not answer, or answer that they have no time.", (SOURCES,)),
     "falseticker": Code("Sources disagree with the majority, or with each other.", (DISAGREE,)),
     "variable": Code("Sources whose time varies too much to be used.", (DISAGREE,)),

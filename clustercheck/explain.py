@@ -14,6 +14,7 @@ from clustercheck.render.view import DISTURBS
 from clustercheck.settings import Effective
 
 WIDTH = 79  # characters, whatever the terminal: a page is read, and sent by mail
+LONGEST_VALUE = 40  # characters in a line of a table; the rest goes below
 
 WAY = "the way to a node"
 ABOUT_THE_WAY = """What stops an answer on its way, and what the login user may not do on the node.
@@ -222,7 +223,12 @@ def _root(check: AnyCheck) -> str:
 def effective(rows: Iterable[Effective]) -> str:
     """The options as they stand for a node, and who set each, in a table."""
     cells = [(f"{row.check}.{row.option}", row.value, row.where) for row in rows]
-    return tabulate(cells, ("option", "value", "set by"), disable_numparse=True)
+    return tabulate(
+        cells,
+        ("option", "value", "set by"),
+        disable_numparse=True,
+        maxcolwidths=[None, LONGEST_VALUE, None],
+    )
 
 
 def readme_checks(checks: Mapping[str, AnyCheck]) -> str:

@@ -1,5 +1,6 @@
 """Monitoring plug-ins as checks, and other packages' checks by entry point, run for real."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,8 @@ from clustercheck.report import Report
 from clustercheck.run import Plan, Watch, run
 from clustercheck.settings import Inventory
 from clustercheck.transport.here import Here
+from tests.command import clustercheck, ssh_words
+from tests.host import Host
 from tools.fetch import TOOLS, CannotFetch, fetch
 
 
@@ -176,6 +179,26 @@ def test_options_of_the_command_line(tmp_path: Path) -> None:
     assert (checks["it"].limit, checks["it"].needs_root) == (3, True)
     with pytest.raises(UsageError, match="it.limit: 'x' is not a whole number"):
         loaded(tmp_path, text, "it.limit=x")
+
+
+@pytest.mark.parametrize(
+    ("user", "expected"),
+    [("ernie", "pass ok: uid 0"), ("paula", "skip needs_root: not looked at: needs root")],
+)
+def test_a_plugin_as_root_over_ssh(tmp_path: Path, host: Host, user: str, expected: str) -> None:
+    """Ernie may use sudo without a password; what paula may not is UNKNOWN, once for the node."""
+    text = (
+        f"[all:vars]\nbecome = sudo\nuser = {user}\nport = {host.port}\nkey = {host.keys.plain}\n"
+        "[check:it]\ncommand = echo uid $(id -u)\nneeds_root = yes\n"
+    )
+    file = tmp_path / "inventory.ini"
+    file.write_text(f"there host=127.0.0.1\n{text}")
+    done = clustercheck("run", "-i", file, *ssh_words(host), "-c", "it", "--format", "json")
+    node = json.loads(done.out)["nodes"]["there"]["checks"]
+    (finding,) = node["it"]["findings"]
+    code = finding["code"].removeprefix("it.")
+    assert f"{finding['status']} {code}: {finding['message']}" == expected
+    assert done.status == (0 if user == "ernie" else 3), done
 
 
 def test_a_real_plugin_of_the_distribution(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def measured(facts: Facts, limits: Limits) -> Clock | None:
     if "here.offset" in facts:
         here, doubt = _pair(facts, "here")
         whom = f"the reference {facts['here.server']}"
-        if abs(here) - doubt > limits.warn:
+        if uncertainty and abs(here) - doubt > limits.warn:  # else the node is this machine
             whom += f" (this machine itself is {side(here)} it)"
         return Clock(offset + here, uncertainty + doubt, whom, True)
     if uncertainty == 0:  # this machine, held against itself

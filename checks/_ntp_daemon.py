@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from clustercheck.check import Facts, Finding, Quantity, fail, ok, unknown, warn
 
 from ._ntp_clock import Limits, side, span
-from ._ntp_remedy import ASK_AS_ROOT, DISAGREE, FIND_OUT, REAL_SOURCE, SOURCES, START
+from ._ntp_remedy import ASK_AS_ROOT, DISAGREE, FIND_OUT, INSTALL_TOOL, REAL_SOURCE, SOURCES, START
 from ._ntp_timesyncd import service_is_active
 from ._ntp_word import State, Word, first_line
 
@@ -125,8 +125,9 @@ def judge_without_word(facts: Facts, kernel: bool | None, *, require_daemon: boo
         said = "the kernel still says that the clock is synchronised, but no time daemon runs here"
         return warn("unkept", f"{said} to keep it so", START)
     for tool in ("chrony.tracking", "ntpq"):
-        if re.search("timed out|no answer", facts.get(tool, "")):
-            said = f"no time daemon runs here, yet something does not answer as one would ({tool})"
+        if re.search("timed out|no answer|[Nn]ot authori", facts.get(tool, "")):
+            answer = first_line(facts[tool])
+            said = f"no time daemon is seen here, yet something is there to be asked ({answer})"
             return unknown("no_answer", said, ASK_AS_ROOT)
     chrony = first_line(facts.get("chrony.tracking", ""))
     detail = f" (chronyc says: {chrony})" if chrony else ""
@@ -158,12 +159,13 @@ def _dumb(facts: Facts, daemon: str, kernel: bool | None) -> Finding:
         return _by_kernel(said, kernel)
     tool = {"chronyd": "chronyc", "ntpd": "ntpq", "systemd-timesyncd": "timedatectl"}[daemon]
     fact = {"chronyc": "chrony.tracking", "ntpq": "ntpq", "timedatectl": "timesyncd"}[tool]
-    said = f"{tool} is not installed"
     if fact in facts:
-        said = first_line(facts[fact]) or f"{tool} says nothing"
+        said, remedy = first_line(facts[fact]) or f"{tool} says nothing", ASK_AS_ROOT
     elif facts.get("ntpd") == "busybox":
-        said = "busybox's has no tool to ask it"
-    return unknown("no_answer", f"{daemon} runs, but does not answer ({said})", ASK_AS_ROOT)
+        said, remedy = "busybox's has no tool to ask it", INSTALL_TOOL
+    else:
+        said, remedy = f"{tool} is not installed", INSTALL_TOOL
+    return unknown("no_answer", f"{daemon} runs, but does not answer ({said})", remedy)
 
 
 def _by_kernel(said: str, kernel: bool) -> Finding:

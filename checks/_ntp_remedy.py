@@ -55,6 +55,11 @@ ASK_AS_ROOT = Remedy(
     "its log.",
     "§4.1.1",
 )
+INSTALL_TOOL = Remedy(
+    "Install the tool that belongs to the daemon: chronyc, ntpq or timedatectl. busybox's ntpd has "
+    "none; chronyd in its place could be asked.",
+    "§4.1.1",
+)
 SET_REFERENCE = Remedy(
     "Name a time server that this machine can reach with the option reference.", "§4.1.1"
 )

@@ -252,6 +252,11 @@ def test_systemd_before_239_tells_only_that_the_clock_is_synchronised() -> None:
             "clock is not synchronised",
         ),
         (
+            {**NOBODY, "chrony.tracking": "501 Not authorised"},
+            "unknown no_answer: no time daemon is seen here, yet something is there to be asked "
+            "(501 Not authorised)",
+        ),
+        (
             {"running": "", "processes": "own"},
             "unknown no_answer: no time daemon answers, and not all processes can be seen",
         ),

@@ -104,6 +104,14 @@ def test_this_machine_against_itself_tells_nothing() -> None:
     assert judged("ntp", {**GOOD, **clock(0.0, 0.0), **NO_REFERENCE}) == [FOLLOWS]
 
 
+def test_this_machine_against_the_reference() -> None:
+    told = {**NOBODY, **clock(0.0, 0.0), **here(-3.0, 0.001)}
+    assert judged("ntp", told)[1] == (
+        "fail offset: the clock is 3.000 s (± 0.001000 s) behind the reference 10.20.0.1, should "
+        "be within 1 s"
+    )
+
+
 def test_a_reference_that_was_asked_for_and_is_silent_is_not_passed_over() -> None:
     told = {**GOOD, **clock(0.0, 0.01), "here.error": "10.20.0.1 gave no answer"}
     found = judged("ntp", told, reference=("10.20.0.1",))

@@ -183,11 +183,15 @@ class Check(Generic[OptionsT]):
     clock: wants the facts "clock.offset" and "clock.uncertainty": seconds by which the node's
         clock is ahead of this machine's, measured over the channel.
     probe_peers: the probe is told names of other nodes in $PEERS, one a line.
+    probe_nodes: the probe is told the names of all nodes of the run in $NODES, one a line.
     heavy_probe: a second probe for what loads something shared; it runs over the same connection
         after all light probes of the node, one node at a time for each thing that `shared` names.
     heavy_limit: seconds after which the heavy probe is given up.
     shared: from the first probe's facts, the name of the thing that the heavy probe would load
         ("" leaves the heavy probe out).
+    follow_probe: a probe for the few nodes that `follow` names once all have answered, such as
+        those that differ from the majority; its facts are added to theirs before `judge`.
+    follow: from the facts and options of all nodes that answered, the nodes to be asked again.
     probe_here: the same facts as `probe` without sh, for this machine (psutil, pynvml).
     probe_from_here: what only this machine can see, for all nodes with equal options at once:
         facts by node name. Called once in a run, beside the fan-out.
@@ -208,9 +212,12 @@ class Check(Generic[OptionsT]):
     after: tuple[str, ...] = ()
     clock: bool = False
     probe_peers: bool = False
+    probe_nodes: bool = False
     heavy_probe: str = ""
     heavy_limit: float = 60
     shared: Callable[[Facts, OptionsT], str] | None = None
+    follow_probe: str = ""
+    follow: Callable[[Mapping[str, Facts], Mapping[str, OptionsT]], Iterable[str]] | None = None
     probe_here: Callable[[OptionsT], Mapping[str, str]] | None = None
     probe_from_here: (
         Callable[[Sequence[Target], OptionsT], Mapping[str, Mapping[str, str]]] | None

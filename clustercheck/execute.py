@@ -90,16 +90,20 @@ def run(wanted: Wanted, way: Way, limits: Limits, shown: Shown, record: Path | N
     out = Out(shown)
     recorder = Recorder(record, list(chosen.checks), [n.name for n in nodes]) if record else None
     notes = [*([note] if note else []), *(chosen.inventory.notes if shown.verbose else ())]
+
+    def keep(answer: Answer) -> None:
+        if recorder:
+            recorder.keep(answer)
+
     with Progress(sys.stderr) as progress:
         progress.start(len(nodes))
 
         def ended(answer: Answer, result: NodeResult) -> None:
             progress.ended(answer.node, result.status)
-            if recorder:
-                recorder.keep(answer)
+            keep(answer)
             out.node(result)
 
-        report = run_plan(plan, Watch(progress.began, ended, notes))
+        report = run_plan(plan, Watch(progress.began, ended, keep, notes))
     if recorder and recorder.trouble:
         notes.append(recorder.trouble)
     if recorder and recorder.trouble:
@@ -127,7 +131,12 @@ def script_text(wanted: Wanted, become: str, heavy: bool) -> str:
     node = chosen.nodes[0]
     asked = plan.asked(_asked_by_script(node))
     return build(
-        plan.frame(), asked, become=become or node.become, peers=plan.peers(node), heavy=heavy
+        plan.frame(),
+        asked,
+        become=become or node.become,
+        peers=plan.peers(node),
+        nodes=plan.names,
+        step="heavy" if heavy else "light",
     )
 
 

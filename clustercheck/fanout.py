@@ -15,7 +15,7 @@ from clustercheck.answer import Answer
 from clustercheck.ask import ask
 from clustercheck.facts import Reader
 from clustercheck.node import Node
-from clustercheck.script import Asked, Frame, build
+from clustercheck.script import Asked, Frame, Step, build
 from clustercheck.transport import Connection, Transport, Unreachable
 
 
@@ -26,7 +26,13 @@ class Job:
     node: Node
     asked: Sequence[Asked]
     peers: Sequence[str]
+    nodes: Sequence[str]
     transport: Transport
+
+    def script(self, frame: Frame, asked: Sequence[Asked], step: Step) -> str:
+        """What the node is sent for a step."""
+        become = self.node.become
+        return build(frame, asked, become=become, peers=self.peers, nodes=self.nodes, step=step)
 
 
 @dataclass(frozen=True)
@@ -53,11 +59,15 @@ class _Heavy:
 
 @dataclass
 class Fanout:
-    """The workers and their queue. `answers` yields each node's answer as it comes."""
+    """The workers and their queue. `answers` yields each node's answer as it comes.
+
+    step: "light", after which the heavy probes take their turns, or "follow".
+    """
 
     frame: Frame
     bounds: Bounds
     began: Callable[[str], None] = lambda node: None
+    step: Step = "light"
     _light: deque[Job] = field(default_factory=deque)
     _heavy: list[_Heavy] = field(default_factory=list)
     _busy: Counter[str] = field(default_factory=Counter)
@@ -131,13 +141,14 @@ class Fanout:
         connection = None
         try:
             connection = job.transport.connect(job.node, deadline)
-            text = build(self.frame, job.asked, become=job.node.become, peers=job.peers)
-            ask(connection, text, reader, deadline)
+            ask(connection, job.script(self.frame, job.asked, self.step), reader, deadline)
         except Unreachable as error:
             answer.code, answer.message = error.code, error.message
         answer.take(reader)
         answer.seconds = time.monotonic() - began
-        things = deque() if answer.code else _shared_things(job, answer)
+        things: deque[tuple[str, list[Asked]]] = deque()
+        if self.step == "light" and not answer.code:
+            things = _shared_things(job, answer)
         with self._change:
             self._running -= 1
             if things:
@@ -156,7 +167,7 @@ class Fanout:
         deadline = time.monotonic() + limit
         reader = Reader(self.frame.mark, time.time)
         job = task.job
-        text = build(self.frame, asked, become=job.node.become, peers=job.peers, heavy=True)
+        text = job.script(self.frame, asked, "heavy")
         trouble = ""
         try:
             task.connection = _ask_again(task.connection, job, text, reader, deadline)

@@ -74,6 +74,12 @@ def in_order(checks: Mapping[str, AnyCheck], names: Iterable[str]) -> list[str]:
     return ordered
 
 
+def whole_facts(check: str, answers: Iterable[Answer]) -> dict[str, Facts]:
+    """The check's facts by node, of the nodes whose probe came to its own end."""
+    told = {answer.node: answer.told.get(check) for answer in answers}
+    return {node: t.facts for node, t in told.items() if t is not None and t.whole}
+
+
 def compare(
     answers: Sequence[Answer],
     checks: Mapping[str, AnyCheck],
@@ -84,11 +90,7 @@ def compare(
     for name, check in checks.items():
         if check.compare is None:
             continue
-        facts: dict[str, Facts] = {}
-        for answer in answers:
-            told = answer.told.get(name)
-            if told is not None and told.whole:
-                facts[answer.node] = told.facts
+        facts = whole_facts(name, answers)
         if not facts:
             continue
         options = {node: options_of(name, node) for node in facts}

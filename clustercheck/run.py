@@ -2,17 +2,17 @@
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, Generic, TypeVar
 
 from clustercheck.answer import Answer
 from clustercheck.check import AnyCheck, Facts, Target
 from clustercheck.facts import Told
 from clustercheck.fanout import Bounds, Fanout, Job
-from clustercheck.judging import OptionsOf, compare, judge_node
+from clustercheck.judging import OptionsOf, compare, judge_node, whole_facts
 from clustercheck.node import Node
 from clustercheck.report import NodeResult, Report
 from clustercheck.script import CLOCK_EXCHANGES, Asked, Frame, choose_peers
@@ -56,15 +56,28 @@ class Plan:
         """The peers that pairwise checks on the node are told of."""
         if not any(check.probe_peers for check in self.checks.values()):
             return []
-        return choose_peers([n.name for n in self.nodes], node.name)
+        return choose_peers(self.names, node.name)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The names of all nodes, which `probe_nodes` checks are told of."""
+        return [node.name for node in self.nodes]
+
+    def job(self, node: Node, asked: Sequence[Asked]) -> Job:
+        """What the fan-out needs to know to ask a node."""
+        return Job(node, asked, self.peers(node), self.names, self.transport_for(node))
 
 
 @dataclass
 class Watch:
-    """Is told what happens while a run goes on; every part may be called from any thread."""
+    """Is told what happens while a run goes on; `began` may be called from any thread.
+
+    followed: a node's answer has grown, for it was asked again (`Check.follow_probe`).
+    """
 
     began: Callable[[str], None] = lambda node: None
     ended: Callable[[Answer, NodeResult], None] = lambda answer, result: None
+    followed: Callable[[Answer], None] = lambda answer: None
     notes: list[str] = field(default_factory=list)
 
 
@@ -83,7 +96,7 @@ def run(plan: Plan, watch: Watch) -> Report:
         watch.began(node)
 
     fanout = Fanout(plan.frame(), plan.bounds, note_begun)
-    jobs = [Job(n, plan.asked(n), plan.peers(n), plan.transport_for(n)) for n in plan.nodes]
+    jobs = [plan.job(node, plan.asked(node)) for node in plan.nodes]
     answers: dict[str, Answer] = {}
     results: dict[str, NodeResult] = {}
     stopped = ""
@@ -94,6 +107,9 @@ def run(plan: Plan, watch: Watch) -> Report:
             answers[answer.node] = answer
             results[answer.node] = judge_node(answer, plan.checks, plan.options_of)
             watch.ended(answer, results[answer.node])
+        for answer in _follow(plan, fanout.frame, answers, until):
+            results[answer.node] = judge_node(answer, plan.checks, plan.options_of)
+            watch.followed(answer)
     except KeyboardInterrupt:
         stopped = "interrupted"
     if not stopped and len(answers) < len(jobs):
@@ -111,6 +127,36 @@ def run(plan: Plan, watch: Watch) -> Report:
         stopped=stopped,
         notes=watch.notes,
     )
+
+
+def _follow(
+    plan: Plan, frame: Frame, answers: Mapping[str, Answer], until: float | None
+) -> Iterator[Answer]:
+    """Ask those nodes again that the checks' `follow` names; yields the answers that have grown."""
+    again: dict[str, list[Asked]] = {}
+    nodes = {node.name: node for node in plan.nodes}
+    for name, check in plan.checks.items():
+        if check.follow is None:
+            continue
+        facts = whole_facts(name, answers.values())
+        options = {node: plan.options_of(name, node) for node in facts}
+        try:
+            chosen = list(check.follow(facts, options)) if facts else []
+        except Exception as error:  # the check's own fault: `compare` and `judge` go without
+            for node in facts:
+                answers[node].told[name].error = f"{type(error).__name__}: {error}"
+            continue
+        for node in chosen:
+            again.setdefault(node, []).append(Asked(name, check, options[node]))
+    fanout = Fanout(frame, plan.bounds, step="follow")
+    jobs = [plan.job(nodes[name], asked) for name, asked in again.items()]
+    for found in fanout.answers(jobs, until):
+        answer = answers[found.node]
+        for asked in again[found.node]:
+            told = found.told.get(asked.name)
+            if told is not None and told.whole:
+                answer.told[asked.name].facts.update(told.facts)
+        yield answer
 
 
 def _not_reached(node: Node, checks: list[str], begun: bool, stopped: str) -> Answer:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
-from typing import Any
+from typing import Any, Literal
 
 from clustercheck import __version__
 from clustercheck.check import AnyCheck
@@ -22,6 +22,9 @@ from clustercheck.check import AnyCheck
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin"
 
 CLOCK_EXCHANGES = 3
+
+# light: every node, first. heavy: what loads shared things. follow: the few asked again at the end.
+Step = Literal["light", "heavy", "follow"]
 
 
 @dataclass(frozen=True)
@@ -56,18 +59,21 @@ def build(
     *,
     become: str = "",
     peers: Sequence[str] = (),
-    heavy: bool = False,
+    nodes: Sequence[str] = (),
+    step: Step = "light",
 ) -> str:
     """The script for one node.
 
     become: "sudo" where probes that need root may use `sudo -n`.
     peers: the other nodes that `probe_peers` checks are told of.
-    heavy: the second step: the checks' heavy probes in place of the light ones.
+    nodes: all nodes of the run, which `probe_nodes` checks are told of.
+    step: which of the checks' probes; the clock is asked for with the light ones.
     """
-    probes = {a.name: a.check.heavy_probe if heavy else a.check.probe for a in asked}
+    probes = {a.name: probe_of(a.check, step) for a in asked}
     asked = [a for a in asked if probes[a.name].strip()]
     wants_root = any(a.check.needs_root or "as_root " in probes[a.name] for a in asked)
-    limits = {a.name: a.check.heavy_limit if heavy else a.check.limit for a in asked}
+    limits = {a.name: limit_of(a.check, step) for a in asked}
+    clock = frame.clock if step == "light" else 0
     end = f"END-{frame.ident}"
     names = ", ".join(a.name for a in asked) or "nothing"
     parts = [
@@ -75,7 +81,7 @@ def build(
         "# It changes nothing on this node and leaves nothing behind.",
         "main() {",
         f"cc_mark={shlex.quote(frame.mark)} cc_id={frame.ident}",
-        f"cc_sudo={int(wants_root and become == 'sudo')} cc_clock={0 if heavy else frame.clock}",
+        f"cc_sudo={int(wants_root and become == 'sudo')} cc_clock={clock}",
         f"ROOT={shlex.quote(frame.root)}",
         f"PATH={shlex.quote(frame.path)}",
         "LC_ALL=C LANG=C",
@@ -92,7 +98,9 @@ def build(
         parts.append(f'if [ "$cc_name" = {shlex.quote(a.name)} ]; then')
         parts += [f"{k}={shlex.quote(v)}" for k, v in variables(a).items()]
         if a.check.probe_peers:
-            parts.append(f"PEERS={shlex.quote(chr(10).join(peers))}")
+            parts.append(f"PEERS={_lines(peers)}")
+        if a.check.probe_nodes:
+            parts.append(f"NODES={_lines(nodes)}")
         parts += [
             "probe() {",
             probes[a.name].strip("\n"),
@@ -113,6 +121,20 @@ def build(
         parts.append(shlex.join(["launch", *words]))
     parts += [":", "}", "", _text("main.sh"), "}", "main", ""]
     return "\n".join(parts)
+
+
+def probe_of(check: AnyCheck, step: Step) -> str:
+    """The check's probe for a step, "" where it has none."""
+    return {"light": check.probe, "heavy": check.heavy_probe, "follow": check.follow_probe}[step]
+
+
+def limit_of(check: AnyCheck, step: Step) -> float:
+    """Seconds after which the check's probe for a step is given up."""
+    return check.heavy_limit if step == "heavy" else check.limit
+
+
+def _lines(names: Sequence[str]) -> str:
+    return shlex.quote("\n".join(names))
 
 
 def variables(asked: Asked) -> dict[str, str]:

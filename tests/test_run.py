@@ -373,3 +373,47 @@ def test_threads_are_no_more_than_the_window(nodes: int) -> None:
     report = run(plan({"c": check()}, nodes, bounds=Bounds(16, 60)), Watch(ended=ended))
     assert most <= before + 16
     assert report.exit_code == 0 and len(report.nodes) == nodes
+
+
+def test_the_few_that_differ_are_asked_again(tmp_path: Path) -> None:
+    """A short answer of each; the long one only of the node that differs."""
+
+    def follow(facts: Mapping[str, Facts], options: object) -> Iterable[str]:
+        assert set(facts) == {"n0", "n1", "n2"}
+        yield "n1"
+
+    def judge(facts: Facts, options: NoOptions) -> Iterable[Finding]:
+        yield ok("found", facts.get("long", "short only"))
+
+    made = check(judge=judge, follow=follow, follow_probe="fact long 'all of it'")
+    grown: list[str] = []
+    report = run(plan({"c": made}, 3), Watch(followed=lambda answer: grown.append(answer.node)))
+    assert told(report) == {
+        "n0": ["pass c.found: short only"],
+        "n1": ["pass c.found: all of it"],
+        "n2": ["pass c.found: short only"],
+    }
+    assert grown == ["n1"]
+
+
+def test_a_crash_while_choosing_whom_to_ask_again_is_no_pass() -> None:
+    def follow(facts: object, options: object) -> Iterable[str]:
+        raise ValueError("on purpose")
+
+    def judge(facts: Facts, options: NoOptions) -> Iterable[Finding]:
+        yield ok("found", facts["long"])
+
+    report = run(
+        plan({"c": check(judge=judge, follow=follow, follow_probe="fact long 1")}), Watch()
+    )
+    assert report.exit_code == 3
+
+
+def test_all_nodes_are_named_to_a_probe_that_asks() -> None:
+    def judge(facts: Facts, options: NoOptions) -> Iterable[Finding]:
+        yield ok("found", facts["nodes"].replace("\n", "+"))
+
+    report = run(
+        plan({"c": check('fact nodes "$NODES"', judge=judge, probe_nodes=True)}, 3), Watch()
+    )
+    assert told(report)["n2"] == ["pass c.found: n0+n1+n2"]

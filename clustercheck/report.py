@@ -6,20 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from clustercheck import reach
+from clustercheck import exit_codes, reach
 from clustercheck.check import Finding, Quantity, Remedy, Status, unknown
 from clustercheck.verdict import worst
-
-# The monitoring plug-ins' numbers.
-EXIT_CODES = {
-    Status.PASS: 0,
-    Status.SKIP: 0,
-    Status.WARN: 1,
-    Status.FAIL: 2,
-    Status.UNKNOWN: 3,
-}
-EXIT_USAGE = 64
-EXIT_CONFIG = 78
 
 # From how many nodes on, and from what share, equal trouble points at something common to them.
 COMMON_NODES = 3
@@ -95,8 +84,8 @@ class Report:
         """0 all pass or skip, 1 worst is WARN, 2 any FAIL, 3 any UNKNOWN and no FAIL, or nothing
         checked at all."""
         if self.nothing_checked:
-            return EXIT_CODES[Status.UNKNOWN]
-        return EXIT_CODES[max(result.status for result in self.nodes.values())]
+            return exit_codes.NOTHING_CHECKED
+        return exit_codes.OF_STATUS[max(result.status for result in self.nodes.values())]
 
 
 @dataclass(frozen=True)

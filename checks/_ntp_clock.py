@@ -54,8 +54,7 @@ def measured(facts: Facts, limits: Limits) -> Clock | None:
     if uncertainty == 0:  # this machine, held against itself
         return None
     reason = facts.get("here.error", "no reference was asked")
-    whom = f"this machine's clock, either may be wrong ({reason})"
-    return Clock(offset, uncertainty, whom, False)
+    return Clock(offset, uncertainty, f"this machine's clock ({reason})", False)
 
 
 def judge_clock(clock: Clock, limits: Limits, word: Word | None) -> Iterator[Finding]:
@@ -67,15 +66,16 @@ def judge_clock(clock: Clock, limits: Limits, word: Word | None) -> Iterator[Fin
     if least > limits.warn:
         make, limit = limits.severity(least)
         said += f", should be within {limit:g} s"
+        said += "" if known else "; either may be wrong"
         if word is None or not word.synchronised or word.by_itself or word.offset is None:
             yield make("offset", said, FIND_OUT, value=value)
-        elif abs(word.offset) - (word.bound or 0) <= limits.warn or word.offset * offset < 0:
+        elif abs(word.offset) - (word.bound or 0) <= limit or word.offset * offset < 0:
             said += f", yet {word.daemon} says that it is {side(word.offset)} {word.server}"
             remedy = WRONG_SOURCE if known else WHICH_IS_WRONG
             yield make("daemon_wrong", said, remedy, value=value)
         elif not word.lasting:
             yield make("offset", said, FIND_OUT, value=value)
-        # else the daemon itself says so, which is a finding already
+        # else the daemon itself says so, which is a finding as grave already
     elif most <= limits.warn:
         yield ok("offset", said, value=value)
     else:

@@ -44,8 +44,8 @@ from tests.ntp_facts import (
         ),
         (
             {**clock(0.01, 0.02), **NO_REFERENCE},
-            "pass offset: the clock is 0.010 s (± 0.020 s) ahead of this machine's clock, either "
-            "may be wrong (no reference is set, and this machine itself follows none)",
+            "pass offset: the clock is 0.010 s (± 0.020 s) ahead of this machine's clock "
+            "(no reference is set, and this machine itself follows none)",
         ),
         (  # beyond the upper limit with only a part of its uncertainty
             {**clock(1.1, 0.2), **here(0.0, 0.0)},
@@ -72,9 +72,9 @@ def test_without_a_reference_it_is_not_known_which_clock_is_wrong() -> None:
     told = {**GOOD, **clock(3.0, 0.02), **NO_REFERENCE}
     assert judged("ntp", told) == [
         FOLLOWS,
-        "fail daemon_wrong: the clock is 3.000 s (± 0.020 s) ahead of this machine's clock, either "
-        "may be wrong (no reference is set, and this machine itself follows none), should be "
-        "within 1 s, yet chronyd says that it is 0.000034 s behind 10.20.0.11",
+        "fail daemon_wrong: the clock is 3.000 s (± 0.020 s) ahead of this machine's clock (no "
+        "reference is set, and this machine itself follows none), should be within 1 s; either may "
+        "be wrong, yet chronyd says that it is 0.000034 s behind 10.20.0.11",
     ]
 
 
@@ -83,6 +83,14 @@ def test_an_offset_that_the_daemon_admits_is_one_finding() -> None:
     assert judged("ntp", told) == [
         "fail daemon_offset: chronyd says that the clock is 3.000 s behind 10.20.0.11, should be "
         "within 1 s"
+    ]
+
+
+def test_a_daemon_that_admits_too_little_does_not_hide_the_measurement() -> None:
+    told = {**with_tracking(c4="0.7"), **clock(-25.0, 0.02), **here(0.0, 0.001)}
+    assert [line.split(":")[0] for line in judged("ntp", told)] == [
+        "warn daemon_offset",
+        "fail daemon_wrong",
     ]
 
 

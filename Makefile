@@ -51,7 +51,7 @@ imports: .venv/ready
 
 docs: .venv/ready
 	@echo '== make docs: is what is generated up to date? (mend: .venv/bin/cog -r README.md docs/*.md)'
-	@.venv/bin/cog --check --diff README.md docs/*.md
+	@.venv/bin/cog --verbosity=0 --check --diff README.md docs/*.md
 
 pytest: .venv/ready
 	@echo '== make pytest: the tests (some of them: .venv/bin/pytest tests/test_host.py -k sudo)'

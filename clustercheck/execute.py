@@ -105,8 +105,6 @@ def run(wanted: Wanted, way: Way, limits: Limits, shown: Shown, record: Path | N
 
         report = run_plan(plan, Watch(progress.began, ended, keep, notes))
     if recorder and recorder.trouble:
-        notes.append(recorder.trouble)
-    if recorder and recorder.trouble:
         notes.append(recorder.trouble)  # the report has this list
     if ssh:
         ssh.close()

@@ -97,6 +97,10 @@ def _asked(check: AnyCheck) -> Iterator[str]:
         yield "The node's clock is compared with this machine's over the connection."
     if check.probe_peers:
         yield "Each node tries some of the other nodes that are asked in the same run."
+    if check.probe_nodes:
+        yield "It is told the names of all nodes that are asked in the same run."
+    if check.follow is not None:
+        yield "When all have answered, the few nodes that differ are asked once more."
     if check.compare is not None:
         yield "The answers of all nodes are compared with each other."
     if check.needs_root:

@@ -43,6 +43,9 @@ MADE_UP: AnyCheck = Check(
     limit=7,
     after=("gpu",),
     probe_peers=True,
+    probe_nodes=True,
+    follow_probe="fact e f",
+    follow=lambda facts, options: [],
     heavy_probe="fact c d",
     heavy_limit=90,
     compare=lambda facts, options: [],
@@ -58,6 +61,8 @@ How it is asked
   - A heavy probe, for 90 s at most: it runs after all others, on one node at a
     time for each thing that nodes share.
   - Each node tries some of the other nodes that are asked in the same run.
+  - It is told the names of all nodes that are asked in the same run.
+  - When all have answered, the few nodes that differ are asked once more.
   - The answers of all nodes are compared with each other.
   - It needs root (become = sudo), and is not run without.
   - It is skipped on a node where gpu failed, which explains it.

@@ -83,6 +83,9 @@ CHECKS: dict[str, AnyCheck] = {
         clock=True,
         probe_from_here=lambda targets, options: {t.name: {"host": t.host} for t in targets},
     ),
+    "followed": plain(
+        "fact a b", follow_probe="fact again yes", follow=lambda facts, options: ["gpu02"]
+    ),
     "after_size": plain("fact a b", after=("size",)),
     "text": plain("printf 'two\\nlines \\033[31m\\n\\303\\050' | lines text"),
     "hung": plain("fact a b; sleep 60", limit=1),
@@ -116,7 +119,8 @@ def recorded(directory: Path) -> Report:
     nodes = [Node(name, local=name == "gpu01") for name in NODES]
     plan = Plan(nodes, CHECKS, options_of, lambda node: HereOrDead(), Bounds(4, 100))
     recorder = record.Recorder(directory, list(CHECKS), NODES)
-    report = run(plan, Watch(ended=lambda answer, result: recorder.keep(answer)))
+    watch = Watch(ended=lambda answer, result: recorder.keep(answer), followed=recorder.keep)
+    report = run(plan, watch)
     assert recorder.trouble == ""
     return report
 
@@ -143,6 +147,8 @@ def test_the_same_findings_without_any_node(live: tuple[Path, Report]) -> None:
     assert abs((again.started - report.started).total_seconds()) < 60
     codes = {f.code for found in report.nodes["gpu02"].findings.values() for f in found}
     assert codes == {"size", "alike", "blocked", "here", "limit", "missing_tool", "crashed"}
+    followed = [again.nodes[name].findings["followed"][0].message for name in ("gpu01", "gpu02")]
+    assert followed == ["[('a', 'b')]", "[('a', 'b'), ('again', 'yes')]"]
     assert report.nodes["gpu01"].findings["silent"][0].message == "[('a', 'b')]"
     assert [f.code for f in again.nodes["dead"].findings[reach.NAME]] == ["refused"]
 
@@ -161,7 +167,7 @@ def test_a_choice_of_checks(live: tuple[Path, Report]) -> None:
     assert again.checks == ["text"] and list(again.nodes["gpu01"].findings) == ["text"]
     assert again.exit_code == 3, "the dead node"
     assert again.notes[1:] == ["not recorded, so not judged: new"]
-    with pytest.raises(UsageError, match="has nothing of new; it has size, after_size, text"):
+    with pytest.raises(UsageError, match="has nothing of new; it has size, followed, after_size"):
         record.rejudge(live[0], {"new": CHECKS["text"]}, options_of, {**CHECKS, **only})
 
 

@@ -13,6 +13,7 @@ COMMON_CODES = {
     "not_answered": Code("The probe did not report what the judge needs, or ended too early."),
     "missing_tool": Code("A command that the probe needs is not on the node."),
     "needs_root": Code("The probe is worth nothing without root; see access.root."),
+    "no_peers": Code("It is tried between nodes, and no other node was asked."),
     "blocked": Code("Another check failed, which explains or prevents this one."),
     "crashed": Code("The check itself is at fault: please report it."),
 }

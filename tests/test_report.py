@@ -148,10 +148,10 @@ def test_different_remedies_are_not_lost() -> None:
 def test_trouble_of_most_nodes_is_common(bad: int, of: int, common: bool) -> None:
     nodes = {f"n{i}": {"ntp": [ONE_OF["fail" if i < bad else "pass"]]} for i in range(of)}
     # Nodes that could not be asked say nothing for or against it.
-    nodes |= {f"dead{i}": {"ssh": [ONE_OF["unknown"]]} for i in range(of // 2)}
+    nodes |= {f"dead{i}": {"access": [ONE_OF["unknown"]]} for i in range(of // 2)}
     found = {g.name: g.common for g in groups(report(nodes))}
     assert found["ntp.e"] is common
-    assert not found.get("ntp.a") and not found.get("ssh.d")
+    assert not found.get("ntp.a") and not found.get("access.d")
 
 
 def test_a_node_stands_once_with_its_peers() -> None:

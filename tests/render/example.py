@@ -32,7 +32,7 @@ def _nodes() -> dict[str, dict[str, list[Finding]]]:
     nodes = {f"gpu{number:02}": dict(WELL) for number in range(1, 17)}
     for node, seconds in {"gpu03": 1.31, "gpu04": 1.12, "gpu09": 4.07, "gpu11": 1.5}.items():
         nodes[node]["ntp"] = [_fast(seconds)]
-    nodes["gpu07"] = {"ssh": [unknown("timeout", "no answer from port 22 within 10 s", POWER)]}
+    nodes["gpu07"] = {"access": [unknown("timeout", "no answer from port 22 within 10 s", POWER)]}
     for node in ("gpu15", "gpu16"):
         nodes[node]["selinux"] = [warn("at_boot", "enforcing after the next boot", MODE)]
     nodes["gpu16"]["tmp"] = [skip("needs_root", "not looked at: needs root")]

@@ -63,7 +63,7 @@ def findings(draw: st.DrawFn) -> Finding:
         draw(st.sampled_from(["offset", "mode", "space"])),
         draw(texts),
         draw(remedies if need else st.none()),
-        draw(st.one_of(st.just(""), names)),
+        draw(st.one_of(st.just(""), names, texts)),
         draw(st.one_of(st.none(), quantities)),
     )
 
@@ -76,7 +76,7 @@ def reports(draw: st.DrawFn) -> Report:
             draw(st.dictionaries(words, st.lists(findings(), max_size=3), max_size=3)),
             draw(st.one_of(st.none(), st.floats(0, 1e6))),
         )
-        for node in draw(st.lists(names, unique=True, max_size=8))
+        for node in draw(st.lists(st.one_of(names, texts.filter(bool)), unique=True, max_size=8))
     }
     return Report(
         started=datetime(

@@ -1,5 +1,6 @@
 """The command line. Everything that costs start-up time is imported where it is used."""
 
+import io
 import logging
 import os
 import signal
@@ -333,6 +334,9 @@ def _log(verbose: int) -> None:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit. A bug shows its traceback; nothing else does."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # "§" in a locale that has none
+            stream.reconfigure(errors="backslashreplace")
     try:
         status = app(arguments, standalone_mode=False, prog_name="clustercheck")
     except COMMAND_LINE_ERROR as error:

@@ -96,7 +96,8 @@ def run(wanted: Wanted, way: Way, limits: Limits, shown: Shown, record: Path | N
             recorder.keep(answer)
 
     with Progress(sys.stderr) as progress:
-        progress.start(len(nodes))
+        if not shown.verbose:  # the log has the terminal for itself
+            progress.start(len(nodes))
 
         def ended(answer: Answer, result: NodeResult) -> None:
             progress.ended(answer.node, result.status)

@@ -11,6 +11,7 @@ from typing import Any
 
 from clustercheck import facts, registry, script, verdict
 from clustercheck.check import Facts
+from tests.shells import SHELLS, sh_folder, shell_words
 
 CHECKS = registry.load()
 
@@ -87,16 +88,18 @@ class MadeUpNode:
     def told(
         self, name: str, *, shell: str = "sh", path: str | None = None, **changed: Any
     ) -> facts.Told:
-        """What the real probe tells, run by the real script under `shell` ("busybox sh" too).
+        """What the real probe tells: the script and its probes run in `shell`, one of SHELLS.
 
         path: the whole PATH; by default the made-up commands before the system's.
         """
-        frame = script.Frame(
-            root=str(self.root), path=f"{self.bin}:{self.system_path}" if path is None else path
-        )
+        if path is None:
+            path = f"{self.bin}:{self.system_path}"
+            if shell in SHELLS:
+                path = f"{sh_folder(shell)}:{path}"
+        frame = script.Frame(root=str(self.root), path=path)
         asked = [script.Asked(name, CHECKS[name], options_of(name, **changed))]
         done = subprocess.run(
-            [*shell.split(), "-s"],
+            [*(shell_words(shell) if shell in SHELLS else [shell]), "-s"],
             input=script.build(frame, asked).encode(),
             capture_output=True,
             timeout=60,

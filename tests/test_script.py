@@ -13,9 +13,10 @@ from clustercheck import facts
 from clustercheck.check import AnyCheck, Check, NoOptions, option
 from clustercheck.facts import Reader
 from clustercheck.node import Node
-from clustercheck.script import Asked, Frame, build, choose_peers
+from clustercheck.script import PATH, Asked, Frame, build, choose_peers
 from clustercheck.transport.here import Here
-from tests.shells import SHELLS, shell_command
+from tests.shells import SHELLS, sh_folder, shell_words
+from tools.fetch import program
 
 
 def check(probe: str, **about: object) -> AnyCheck:
@@ -34,11 +35,16 @@ def asked(**checks: AnyCheck) -> list[Asked]:
     return [Asked(name, c, c.options) for name, c in checks.items()]
 
 
+def made_frame(shell: str, clock: int = 0) -> Frame:
+    """A frame whose probes run in the shell, too."""
+    return Frame(clock=clock, path=f"{sh_folder(shell)}:{PATH}")
+
+
 def run(shell: str, checks: list[Asked], *, frame: Frame | None = None) -> Reader:
     """Run the script as a node would, and read the answer."""
-    frame = frame or Frame()
+    frame = frame or made_frame(shell)
     done = subprocess.run(
-        [*shell_command(shell), "-s"],
+        [*shell_words(shell), "-s"],
         input=build(frame, checks).encode(),
         capture_output=True,
         timeout=90,
@@ -57,7 +63,7 @@ def folders(frame: Frame) -> list[Path]:
 
 @pytest.fixture(params=SHELLS)
 def shell(request: pytest.FixtureRequest) -> str:
-    shell_command(request.param)
+    shell_words(request.param)
     return str(request.param)
 
 
@@ -153,10 +159,10 @@ def test_options_and_peers_reach_the_probe(shell: str) -> None:
         probe_options=("paths", "deep", "share"),
         probe_peers=True,
     )
-    frame = Frame()
+    frame = made_frame(shell)
     text = build(frame, asked(made=made), peers=["n1", "n2"])
     done = subprocess.run(
-        [*shell_command(shell), "-s"], input=text.encode(), capture_output=True, check=True
+        [*shell_words(shell), "-s"], input=text.encode(), capture_output=True, check=True
     )
     reader = Reader(frame.mark, time.time)
     reader.feed(done.stdout)
@@ -169,7 +175,7 @@ def test_options_and_peers_reach_the_probe(shell: str) -> None:
 
 
 def test_nothing_is_left_behind(shell: str) -> None:
-    frame = Frame()
+    frame = made_frame(shell)
     run(shell, asked(a=check("fact a 1"), hung=check("sleep 300", limit=1)), frame=frame)
     assert not folders(frame)
 
@@ -240,9 +246,9 @@ def wait_for(true: Callable[[], object], seconds: float = 30) -> bool:
 @pytest.mark.parametrize("how", ["reader gone", "killed", "terminated"])
 def test_when_the_run_ends_early_the_node_tidies_up(shell: str, how: str) -> None:
     marker = f"77777{os.getpid()}{SHELLS.index(shell)}{len(how)}"
-    frame = Frame()
+    frame = made_frame(shell)
     process = subprocess.Popen(
-        [*shell_command(shell), "-s"],
+        [*shell_words(shell), "-s"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -262,22 +268,24 @@ def test_when_the_run_ends_early_the_node_tidies_up(shell: str, how: str) -> Non
     process.wait(10)
 
 
-def test_memory_full_or_absent_is_not_needed(tmp_path: Path, shell: str) -> None:
+def test_memory_full_or_absent_is_not_needed(shell: str) -> None:
     """Another folder is used where /dev/shm cannot be; here by way of a home."""
     if os.geteuid() != 0:
         pytest.skip("cannot here: only root may hide /dev/shm in a namespace of its own")
     frame = Frame()
-    (tmp_path / "script").write_text(build(frame, asked(a=check("fact a 1"))))
+    # the shell itself may lie in what is hidden, so it is opened before
     hide = (
+        'name=$1; exec 9<"$name"; shift; '
         "mount -t tmpfs -o size=4k,nr_inodes=1 none /dev/shm; mount -o remount,ro /dev/shm; "
         "for d in /tmp /var/tmp /run; do mount -t tmpfs -o ro none $d; done; "
+        "mount -t tmpfs none /mnt; "
+        'exec -a "${name##*/}" /proc/self/fd/9 "$@" -s'
     )
-    script = (tmp_path / "script").read_bytes()
-    for home, expected in (("/var/cache", True), ("/nonexistent", False)):
-        inner = f"{hide} exec {' '.join(shell_command(shell))} -s"
+    bash = str(program("bash"))
+    for home, expected in (("/mnt", True), ("/nonexistent", False)):
         done = subprocess.run(
-            ["unshare", "-m", "sh", "-c", inner],
-            input=script,
+            ["unshare", "-m", bash, "-c", hide, "-", *shell_words(shell)],
+            input=build(frame, asked(a=check("fact a 1"))).encode(),
             capture_output=True,
             env={"HOME": home, "PATH": os.environ["PATH"]},
             check=False,
@@ -292,14 +300,14 @@ def test_a_script_cut_on_the_way_runs_nothing(shell: str, tmp_path: Path) -> Non
     text = build(Frame(), asked(a=check(f"echo ran >{tmp_path}/ran; touch {tmp_path}/ran")))
     for share in (0.3, 0.6, 0.95):
         part = text[: int(len(text) * share)].encode()
-        subprocess.run([*shell_command(shell), "-s"], input=part, capture_output=True, check=False)
+        subprocess.run([*shell_words(shell), "-s"], input=part, capture_output=True, check=False)
     assert not (tmp_path / "ran").exists()
 
 
 def test_the_clock_is_asked_and_its_uncertainty_known(shell: str) -> None:
-    frame = Frame(clock=3)
+    frame = made_frame(shell, clock=3)
     process = subprocess.Popen(
-        [*shell_command(shell), "-s"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        [*shell_words(shell), "-s"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     )
     assert process.stdin and process.stdout
     process.stdin.write(build(frame, asked(a=check("fact a 1"))).encode())

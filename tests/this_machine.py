@@ -6,35 +6,23 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-import pytest
-
 from clustercheck import facts, script
 from tests.made_up import CHECKS, options_of
-from tools.fetch import CannotFetch, fetch, program
+from tests.shells import SHELLS, sh_folder, shell_words
 
-SHELLS = ("dash", "bash", "busybox sh")
-
-
-def shell_words(shell: str) -> list[str]:
-    """The command for one of SHELLS; skips the test where it cannot be had."""
-    name, *rest = shell.split()
-    try:
-        fetch()
-    except CannotFetch as why:
-        if not program(name):
-            pytest.skip(str(why))
-    return [str(program(name)), *rest]
+__all__ = ["SHELLS", "facts_here", "shell_words", "told_here"]
 
 
 def told_here(
     name: str, shell: str = "sh", *, before: Sequence[str] = (), **changed: Any
 ) -> facts.Told:
-    """What a check's probe tells of this machine.
+    """What a check's probe, run in that shell, tells of this machine.
 
     before: words that start the shell somewhere else (`unshare -m …`).
     """
     words = shell_words(shell) if shell in SHELLS else shell.split()
-    frame = script.Frame()
+    path = f"{sh_folder(shell)}:{script.PATH}" if shell in SHELLS else script.PATH
+    frame = script.Frame(path=path)
     asked = [script.Asked(name, CHECKS[name], options_of(name, **changed))]
     done = subprocess.run(
         [*before, *words, "-s"],

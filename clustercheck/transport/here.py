@@ -10,7 +10,6 @@ import time
 from clustercheck.node import Node
 from clustercheck.transport import Channel, Connection, Exit, Unreachable
 
-
 # Ending the probes and removing the files takes as long as reading /proc once or twice.
 SECONDS_TO_TIDY = 5
 

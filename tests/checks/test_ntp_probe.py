@@ -8,7 +8,7 @@ import pytest
 
 from tests.made_up import MadeUpNode, judged
 from tests.ntp_facts import DATA, recorded, runs
-from tests.shells import SHELLS, shell_command
+from tests.shells import SHELLS, shell_words
 
 
 @pytest.fixture(params=SHELLS)
@@ -16,7 +16,7 @@ def node(request: pytest.FixtureRequest, tmp_path: Path) -> MadeUpNode:
     """A node without any time daemon or tool; probes run in the shell of the parameter."""
     node = MadeUpNode(tmp_path)
     node.hide("chronyc", "ntpq", "timedatectl", "busybox", "pmc", "ntpd")
-    node.command("sh", f'exec {shlex.join(shell_command(request.param))} "$@"')
+    node.command("sh", f'exec {shlex.join(shell_words(request.param))} "$@"')
     node.file("/proc/1/comm", "systemd\n")
     return node
 

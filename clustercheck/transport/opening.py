@@ -9,7 +9,7 @@ import re
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import fabric  # type: ignore[import-untyped]
 import paramiko
@@ -34,7 +34,7 @@ class Tools:
 
     host_keys: HostKeys
     keyring: Keyring
-    password: str
+    password: str = field(repr=False)
     fabric: fabric.Config
 
 

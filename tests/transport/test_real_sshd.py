@@ -373,6 +373,14 @@ def test_a_jump_host_whose_connection_broke_is_connected_to_again(
     transport.close()
 
 
+def test_the_first_nodes_deadline_is_not_the_jump_hosts(host: Host, tmp_path: Path) -> None:
+    transport, to = behind(host, tmp_path)
+    end = later(4)
+    transport.connect(to, end).close()
+    assert run(transport, to, "sleep 5; echo here")[0] == "here\n"
+    transport.close()
+
+
 def test_a_chain_of_jump_hosts(host: Host, tmp_path: Path) -> None:
     hops = ",".join(f"{host.user}@127.0.0.{i}:{host.port}" for i in (2, 3))
     transport, to = behind(host, tmp_path, hops)

@@ -71,7 +71,7 @@ def theirs(config: Path, name: str, user: str = "") -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("keys")
-@pytest.mark.parametrize("user", ["", "root"])
+@pytest.mark.parametrize("user", ["", "root", "nobody"])
 @pytest.mark.parametrize("name", ["node01", "node02"])
 @pytest.mark.parametrize("case", CONFIGS)
 def test_as_ssh_understands_it(home: Path, case: str, name: str, user: str) -> None:

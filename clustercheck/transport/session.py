@@ -77,7 +77,7 @@ class SshChannel:
         channel.in_stderr_buffer.set_event(self._ready)
 
     def send(self, data: bytes) -> None:
-        """Write to the script's standard input."""
+        """Write to the script's standard input; nowhere, if the script has ended."""
         while data:
             self._channel.settimeout(0.2)
             try:
@@ -87,6 +87,8 @@ class SshChannel:
                 self._drain_stderr()
                 self._check()
             except (paramiko.SSHException, EOFError, OSError) as error:
+                if self._channel.closed and self._transport.is_active():
+                    return  # what it said and how it ended is still to be read
                 raise broken(self._transport, self._wire) from error
 
     def receive(self, timeout: float) -> bytes | None:

@@ -293,9 +293,11 @@ def test_any_login_shell_runs_the_script(host: Host, user: str) -> None:
     assert (output, ended.status) == ("a b 1\na b 2\n", 3)
 
 
-def test_a_login_shell_that_lets_nobody_in_says_so(host: Host) -> None:
+@pytest.mark.parametrize("size", [0, 5_000_000])
+def test_a_login_shell_that_lets_nobody_in_says_so(host: Host, size: int) -> None:
+    """Also where it has ended before the script is sent, as the larger one makes sure."""
     host.need_own_root()
-    output, ended = run(ssh(host), node(host, user="nora"), "echo here")
+    output, ended = run(ssh(host), node(host, user="nora"), "#" * size)
     assert "not available" in output
     assert ended.status == 1
 

@@ -30,8 +30,11 @@ WANTED = {
         "busybox": "busybox",
         "dash": "dash",
         "fish": "fish",
+        "ip": "iproute2",
         "mount": "mount",
+        "nft": "nftables",
         "nsenter": "util-linux",
+        "ping": "iputils-ping",
         "ps": "procps",
         "setpriv": "util-linux",
         "ss": "iproute2",
@@ -71,11 +74,13 @@ def program(name: str) -> Path | None:
     return Path(found) if found else None
 
 
-def lacking(layer: str) -> list[str]:
-    """The commands of a layer that neither the machine nor the unpacked layer has."""
+def lacking(layer: str, *, unpacked: bool = True) -> list[str]:
+    """The commands of a layer that the machine has not, nor the unpacked layer if that counts."""
+    own = str(TOOLS / "bin")
     path = os.pathsep.join(
-        [os.environ["PATH"], "/usr/sbin", "/sbin", "/usr/lib/nagios/plugins"]
-        + [str(TOOLS / layer / folder) for folder in FOLDERS]
+        [folder for folder in os.environ["PATH"].split(os.pathsep) if folder != own]
+        + ["/usr/sbin", "/sbin", "/usr/lib/nagios/plugins"]
+        + [str(TOOLS / layer / folder) for folder in FOLDERS if unpacked]
     )
     return [command for command in WANTED[layer] if not shutil.which(command, path=path)]
 
@@ -103,11 +108,17 @@ def _fetch_layer(layer: str) -> None:
     new = TOOLS / f"{layer}.new"
     shutil.rmtree(new, ignore_errors=True)
     new.mkdir()
-    _unpack(_download(sorted({WANTED[layer][command] for command in lacking(layer)})), new)
+    # Of the old layer nothing is kept: what it holds is downloaded with what it lacks.
+    absent = lacking(layer, unpacked=False)
+    _unpack(_download(sorted({WANTED[layer][command] for command in absent})), new)
     if layer == "root":
         _make_callable(new)
-    shutil.rmtree(TOOLS / layer, ignore_errors=True)
+    old = TOOLS / f"{layer}.old"
+    shutil.rmtree(old, ignore_errors=True)
+    if (TOOLS / layer).exists():
+        (TOOLS / layer).rename(old)
     new.rename(TOOLS / layer)
+    shutil.rmtree(old, ignore_errors=True)
 
 
 def _download(packages: list[str]) -> list[Path]:

@@ -144,6 +144,8 @@ class Target(NamedTuple):
     host: str
 
 
+PEERS_AT_MOST = 12
+
 OptionsT = TypeVar("OptionsT", bound="DataclassInstance")
 ValueT = TypeVar("ValueT")
 
@@ -182,7 +184,9 @@ class Check(Generic[OptionsT]):
     after: checks whose FAIL on the node makes this one SKIP ("blocked by …").
     clock: wants the facts "clock.offset" and "clock.uncertainty": seconds by which the node's
         clock is ahead of this machine's, measured over the channel.
-    probe_peers: the probe is told names of other nodes in $PEERS, one a line.
+    probe_peers: the probe is told names of other nodes in $PEERS, one a line, and in $HOSTS, in the
+        same order, the addresses or names by which the inventory reaches them.
+    most_peers: by the options, how many peers at most; 12 where it is not said.
     probe_nodes: the probe is told the names of all nodes of the run in $NODES, one a line.
     heavy_probe: a second probe for what loads something shared; it runs over the same connection
         after all light probes of the node, one node at a time for each thing that `shared` names.
@@ -212,6 +216,7 @@ class Check(Generic[OptionsT]):
     after: tuple[str, ...] = ()
     clock: bool = False
     probe_peers: bool = False
+    most_peers: Callable[[OptionsT], int] | None = None
     probe_nodes: bool = False
     heavy_probe: str = ""
     heavy_limit: float = 60
@@ -233,6 +238,12 @@ class Check(Generic[OptionsT]):
     def option_fields(self) -> tuple[dataclasses.Field[Any], ...]:
         """The options in the order in which the check declares them."""
         return dataclasses.fields(self.options)
+
+    def peer_count(self, options: OptionsT) -> int:
+        """How many peers of a node the check is told of at most; 0 where it asks for none."""
+        if not self.probe_peers:
+            return 0
+        return PEERS_AT_MOST if self.most_peers is None else self.most_peers(options)
 
 
 AnyCheck = Check[Any]

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 from clustercheck.answer import Answer
 from clustercheck.ask import ask
+from clustercheck.check import Target
 from clustercheck.facts import Reader
 from clustercheck.node import Node
 from clustercheck.script import Asked, Frame, Step, build
@@ -25,7 +26,7 @@ class Job:
 
     node: Node
     asked: Sequence[Asked]
-    peers: Sequence[str]
+    peers: Sequence[Target]
     nodes: Sequence[str]
     transport: Transport
 
@@ -135,7 +136,8 @@ class Fanout:
     def _ask_light(self, job: Job) -> None:
         self.began(job.node.name)
         began = time.monotonic()
-        answer = Answer(job.node.name, [a.name for a in job.asked], peers=list(job.peers))
+        peers = [peer.name for peer in job.peers]
+        answer = Answer(job.node.name, [a.name for a in job.asked], peers=peers)
         reader = Reader(self.frame.mark, time.time)
         deadline = began + self.bounds.node_seconds
         connection = None

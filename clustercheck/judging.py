@@ -86,7 +86,11 @@ def compare(
     options_of: OptionsOf,
     results: dict[str, NodeResult],
 ) -> None:
-    """Add to `results` what only shows between nodes."""
+    """Add to `results` what only shows between nodes.
+
+    A peer that could not be reached from here either is one finding, its own.
+    """
+    _excuse(results)
     for name, check in checks.items():
         if check.compare is None:
             continue
@@ -100,6 +104,23 @@ def compare(
             found = [(node, verdict.crashed(error)) for node in facts]
         for node, finding in found:
             _add(results, node, name, finding)
+
+
+def _excuse(results: dict[str, NodeResult]) -> None:
+    """Let no node answer for what it could not find out of a peer that is unreachable itself."""
+    gone = {node for node, result in results.items() if set(result.findings) == {reach.NAME}}
+    for node, result in results.items():
+        findings = {
+            check: [
+                skip("blocked", "not to be reached from here either", peer=f.peer)
+                if f.status is Status.UNKNOWN and f.peer in gone
+                else f
+                for f in found
+            ]
+            for check, found in result.findings.items()
+        }
+        if findings != result.findings:
+            results[node] = NodeResult(node, findings, result.seconds)
 
 
 def _add(results: dict[str, NodeResult], node: str, check: str, finding: Finding) -> None:

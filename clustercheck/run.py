@@ -52,11 +52,21 @@ class Plan:
             if not (node.local and check.probe_here)
         ]
 
-    def peers(self, node: Node) -> list[str]:
-        """The peers that pairwise checks on the node are told of."""
-        if not any(check.probe_peers for check in self.checks.values()):
+    def peers(self, node: Node) -> list[Target]:
+        """The peers of the node, as many as the most curious of its checks is told of."""
+        counts = [
+            check.peer_count(self.options_of(name, node.name))
+            for name, check in self.checks.items()
+            if check.probe_peers
+        ]
+        if not counts:
             return []
-        return choose_peers(self.names, node.name)
+        peers = choose_peers(self.names, node.name, max(counts))
+        return [Target(peer, self._hosts[peer]) for peer in peers]
+
+    @cached_property
+    def _hosts(self) -> dict[str, str]:
+        return {node.name: node.host or node.name for node in self.nodes}
 
     @cached_property
     def names(self) -> list[str]:

@@ -15,7 +15,7 @@ from importlib import resources
 from typing import Any, Literal
 
 from clustercheck import __version__
-from clustercheck.check import AnyCheck
+from clustercheck.check import PEERS_AT_MOST, AnyCheck, Target
 
 # System folders first: root's tools are not on the path of an ordinary login, nor of a
 # non-interactive one.
@@ -58,7 +58,7 @@ def build(
     asked: Sequence[Asked],
     *,
     become: str = "",
-    peers: Sequence[str] = (),
+    peers: Sequence[Target] = (),
     nodes: Sequence[str] = (),
     step: Step = "light",
 ) -> str:
@@ -98,7 +98,9 @@ def build(
         parts.append(f'if [ "$cc_name" = {shlex.quote(a.name)} ]; then')
         parts += [f"{k}={shlex.quote(v)}" for k, v in variables(a).items()]
         if a.check.probe_peers:
-            parts.append(f"PEERS={_lines(peers)}")
+            told = peers[: a.check.peer_count(a.options)]
+            parts.append(f"PEERS={_lines([peer.name for peer in told])}")
+            parts.append(f"HOSTS={_lines([peer.host for peer in told])}")
         if a.check.probe_nodes:
             parts.append(f"NODES={_lines(nodes)}")
         parts += [
@@ -155,18 +157,17 @@ def _text(name: str) -> str:
     return resources.files("clustercheck").joinpath(name).read_text(encoding="utf-8").strip("\n")
 
 
-def choose_peers(names: Sequence[str], own: str, most: int = 12) -> list[str]:
+def choose_peers(names: Sequence[str], own: str, most: int = PEERS_AT_MOST) -> list[str]:
     """Peers of a node: those 1, 2, 4, … places further round the list, never itself.
 
-    Each pair distance is then covered by n log n pairs in all, not n squared.
+    That is n log n pairs in all, not n squared. Where more than PEERS_AT_MOST are wanted, the
+    others follow, the nearest first.
     """
-    place = names.index(own)
-    peers: list[str] = []
-    step = 1
-    while step < len(names) and len(peers) < most:
-        peers.append(names[(place + step) % len(names)])
-        step *= 2
-    return peers
+    place, count = names.index(own), len(names)
+    steps = [1 << power for power in range((count - 1).bit_length())]
+    if most > PEERS_AT_MOST:
+        steps += [step for step in range(1, min(count, most + len(steps))) if step & (step - 1)]
+    return [names[(place + step) % count] for step in steps[:most]]
 
 
 def is_word(text: str) -> bool:

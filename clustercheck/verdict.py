@@ -31,7 +31,8 @@ def judge(
 
     told: what the node said, its facts with those that were taken here; None for no answer.
     failed: names of checks that failed on the node.
-    peers: the peers that the probe was told of.
+    peers: the peers that the probe was told of. A check must speak of each; with none, it may
+        still have something to say of the node itself.
     """
     causes = [name for name in check.after if name in failed]
     if causes:
@@ -44,8 +45,6 @@ def judge(
         return [skip("needs_root", "not looked at: needs root")]
     if told.status == "limit":
         return [unknown("limit", _limit_message(check, told))]
-    if check.probe_peers and not peers:
-        return [skip("no_peers", "no other node to try")]
     if told.status and not told.whole:
         detail = f": {told.error}" if told.error else ""
         status = "its output is too long" if told.status in ("153", "25") else told.status
@@ -61,9 +60,11 @@ def judge(
         said = {f.peer for f in findings}
         findings += [
             unknown("not_answered", "nothing was reported", peer=peer)
-            for peer in peers
-            if peer not in said and "" not in said
+            for peer in peers[: check.peer_count(options)]
+            if peer not in said
         ]
+        if not peers and not findings:
+            findings = [skip("no_peers", "no other node to try")]
     return findings or [unknown("not_answered", "the check came to no finding")]
 
 

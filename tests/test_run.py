@@ -21,6 +21,7 @@ from clustercheck.check import (
     Status,
     fail,
     ok,
+    unknown,
     warn,
 )
 from clustercheck.fanout import Bounds
@@ -155,6 +156,46 @@ def test_an_unreachable_node_is_one_finding() -> None:
     assert report.exit_code == 3
     finding = report.nodes["n1"].findings["access"][0]
     assert finding.remedy is not None
+
+
+def pairwise(probe: str) -> AnyCheck:
+    """It is UNKNOWN of every peer that the fact `silent` names, and speaks of the node itself."""
+
+    def judge(facts: Facts, options: NoOptions) -> Iterable[Finding]:
+        yield ok("found", "the node itself is well")
+        for peer in facts["silent"].split():
+            yield unknown("found", "no answer", peer=peer)
+
+    return check(probe, judge=judge, probe_peers=True)
+
+
+def test_every_peer_must_be_spoken_of_whatever_is_said_of_the_node() -> None:
+    report = run(plan({"c": pairwise("fact silent ''")}, 3), Watch())
+    assert told(report)["n0"] == [
+        "pass c.found: the node itself is well",
+        "unknown c.not_answered: nothing was reported",
+        "unknown c.not_answered: nothing was reported",
+    ]
+    assert [f.peer for f in report.nodes["n0"].findings["c"]] == ["", "n1", "n2"]
+
+
+def test_a_node_without_peers_is_judged_all_the_same() -> None:
+    alone = pairwise("fact silent ''")
+    assert told(run(plan({"c": alone}), Watch()))["n0"] == ["pass c.found: the node itself is well"]
+    of_pairs = check("fact tried 0", judge=lambda facts, options: (), probe_peers=True)
+    assert told(run(plan({"c": of_pairs}), Watch()))["n0"] == [
+        "skip c.no_peers: no other node to try"
+    ]
+
+
+def test_no_node_answers_for_a_peer_that_is_unreachable_itself() -> None:
+    checks = {"c": pairwise('fact silent "$(echo $PEERS)"')}
+    report = run(plan(checks, 4, transport=Unwell(), bounds=Bounds(8, 5)), Watch())
+    assert {f.peer: f.status.value for f in report.nodes["n3"].findings["c"]} == {
+        "": "pass",
+        "n0": "unknown",
+        "n1": "skip",
+    }
 
 
 def test_the_nodes_limit_holds_whatever_hangs() -> None:

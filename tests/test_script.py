@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from clustercheck import facts
-from clustercheck.check import AnyCheck, Check, NoOptions, option
+from clustercheck.check import AnyCheck, Check, NoOptions, Target, option
 from clustercheck.facts import Reader
 from clustercheck.node import Node
 from clustercheck.script import PATH, Asked, Frame, build, choose_peers
@@ -154,13 +154,14 @@ def test_options_and_peers_reach_the_probe(shell: str) -> None:
         share: float = option(0.5, "how much", unit="%")
 
     made = check(
-        'fact paths "$paths"; fact deep "$deep"; fact share "$share"; fact peers "$PEERS"',
+        'fact paths "$paths"; fact deep "$deep"; fact share "$share"\n'
+        'fact peers "$PEERS"; fact hosts "$HOSTS"',
         options=Options(),
         probe_options=("paths", "deep", "share"),
         probe_peers=True,
     )
     frame = made_frame(shell)
-    text = build(frame, asked(made=made), peers=["n1", "n2"])
+    text = build(frame, asked(made=made), peers=[Target("n1", "10.0.0.1"), Target("n2", "n2")])
     done = subprocess.run(
         [*shell_words(shell), "-s"], input=text.encode(), capture_output=True, check=True
     )
@@ -171,6 +172,7 @@ def test_options_and_peers_reach_the_probe(shell: str) -> None:
         "deep": "1",
         "share": "0.5",
         "peers": "n1\nn2",
+        "hosts": "10.0.0.1\nn2",
     }
 
 
@@ -372,3 +374,18 @@ def test_peers_go_round_the_list() -> None:
     assert choose_peers(["a", "b"], "b") == ["a"]
     many = [f"n{i}" for i in range(5000)]
     assert len(choose_peers(many, "n17")) == 12
+
+
+def test_more_peers_than_usual_are_the_nearest_of_the_others() -> None:
+    names = [f"n{i}" for i in range(30)]
+    assert sorted([*choose_peers(names, "n8", 1000), "n8"]) == sorted(names)
+    assert choose_peers(names, "n0", 13)[5:] == [f"n{i}" for i in (3, 5, 6, 7, 9, 10, 11, 12)]
+    assert choose_peers(names, "n0", 3) == ["n1", "n2", "n4"]
+
+
+def test_a_check_is_told_of_as_many_peers_as_it_wants() -> None:
+    peers = [Target(f"n{i}", f"10.0.0.{i}") for i in range(20)]
+    usual = check("fact peers $PEERS", probe_peers=True)
+    curious = check("fact peers $PEERS", probe_peers=True, most_peers=lambda options: 15)
+    text = build(Frame(), asked(usual=usual, curious=curious), peers=peers)
+    assert [part.count("10.0.0.") for part in text.split("HOSTS='")[1:]] == [12, 15]

@@ -130,7 +130,7 @@ def test_closing_in_the_middle_is_immediate(way: Way) -> None:
 @pytest.mark.parametrize("way", OVER_SSH, indirect=True)
 def test_the_deadline_ends_a_script_that_hangs(way: Way) -> None:
     connection = way.transport.connect(way.node, later())
-    channel = connection.start(b"sleep 600\n", later(2))
+    channel = connection.start(b"read -r word\n", later(2))
     with pytest.raises(Unreachable) as refusal:
         while channel.receive(60) is None:
             pass

@@ -6,6 +6,7 @@ nothing outside this folder is changed, no service is started, and root is not n
 
     .tools/root, .tools/chrony, .tools/ntpsec   layers, to be put over a root
     .tools/plugins                              monitoring plug-ins
+    .tools/dns                                  a name server
     .tools/bin                                  what of .tools/root can be called from here
 
 The time daemons have layers of their own, since as packages they exclude each other. Run it as
@@ -31,6 +32,7 @@ WANTED = {
         "dash": "dash",
         "fish": "fish",
         "ip": "iproute2",
+        "ip": "iproute2",
         "mount": "mount",
         "nft": "nftables",
         "nsenter": "util-linux",
@@ -46,6 +48,7 @@ WANTED = {
         "tcsh": "tcsh",
         "unshare": "util-linux",
     },
+    "dns": {"dnsmasq": "dnsmasq-base"},
     "chrony": {"chronyc": "chrony", "chronyd": "chrony"},
     "ntpsec": {"ntpd": "ntpsec", "ntpq": "ntpsec"},
     "plugins": dict.fromkeys(

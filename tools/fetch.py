@@ -32,7 +32,6 @@ WANTED = {
         "dash": "dash",
         "fish": "fish",
         "ip": "iproute2",
-        "ip": "iproute2",
         "mount": "mount",
         "nft": "nftables",
         "nsenter": "util-linux",

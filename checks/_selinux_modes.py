@@ -107,9 +107,7 @@ def mode_now(facts: Facts) -> tuple[Mode | None, str]:
         if label.count(":") >= 2:
             # a container sees no selinuxfs, and getenforce then says Disabled
             return None, "a policy is in force, but its mode cannot be seen from here"
-    told = facts.get("getenforce", "").strip().lower() or _of_sestatus(
-        facts.get("sestatus", "")
-    )
+    told = facts.get("getenforce", "").strip().lower() or _of_sestatus(facts.get("sestatus", ""))
     for known in MODES:
         if told == known:
             return known, f"SELinux is {known}" + (_others(facts) if known == "disabled" else "")

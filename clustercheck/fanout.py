@@ -4,9 +4,11 @@ Answers are handed over as they come. What loads something shared is asked for i
 over the same connection, one node at a time for each shared thing.
 """
 
+import logging
 import queue
 import threading
 import time
+import traceback
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +20,9 @@ from clustercheck.facts import Reader
 from clustercheck.node import Node
 from clustercheck.script import Asked, Frame, Step, build
 from clustercheck.transport import Connection, Transport, Unreachable
+
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -72,6 +77,7 @@ class Fanout:
     _light: deque[Job] = field(default_factory=deque)
     _heavy: list[_Heavy] = field(default_factory=list)
     _busy: Counter[str] = field(default_factory=Counter)
+    _faults: set[tuple[str, int | None]] = field(default_factory=set)
     _running: int = 0
     _stopped: bool = False
 
@@ -90,8 +96,15 @@ class Fanout:
             threading.Thread(target=self._work, daemon=True, name=f"node-{i}")
             for i in range(min(self.bounds.parallel, len(jobs)))
         ]
+        started = 0
         for worker in workers:
-            worker.start()
+            try:
+                worker.start()
+            except RuntimeError:  # no more threads can be had here: those that there are will do
+                if not started:
+                    raise
+                break
+            started += 1
         try:
             for _ in jobs:
                 left = None if until is None else max(0.0, until - time.monotonic())
@@ -146,6 +159,8 @@ class Fanout:
             ask(connection, job.script(self.frame, job.asked, self.step), reader, deadline)
         except Unreachable as error:
             answer.code, answer.message = error.code, error.message
+        except Exception as error:
+            answer.code, answer.message = "crashed", self._fault(error)
         answer.take(reader)
         answer.seconds = time.monotonic() - began
         things: deque[tuple[str, list[Asked]]] = deque()
@@ -163,6 +178,14 @@ class Fanout:
         if not things:
             self._answers.put(answer)
 
+    def _fault(self, error: Exception) -> str:
+        """A fault of ours costs one node its answer, not the run its report; it is shown once."""
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        if (place.filename, place.lineno) not in self._faults:
+            self._faults.add((place.filename, place.lineno))
+            logger.error("a fault of clustercheck's own, please report it", exc_info=error)
+        return f"clustercheck itself failed: {type(error).__name__}: {error}"
+
     def _ask_heavy(self, task: _Heavy) -> None:
         thing, asked = task.things.popleft()
         limit = max(a.check.heavy_limit for a in asked) + self.bounds.node_seconds
@@ -176,6 +199,9 @@ class Fanout:
         except Unreachable as error:
             task.connection = None
             trouble = error.message
+        except Exception as error:
+            task.connection = None
+            trouble = self._fault(error)
         for a in asked:
             _merge(task.answer, a.name, reader, trouble)
         with self._change:

@@ -153,6 +153,10 @@ CODES: dict[str, Code] = {
         "Some probes see more as root; what was not looked at is named.",
         "Set become = sudo and allow `sudo -n` on the node, or log in as root, to see all.",
     ),
+    "crashed": _code(
+        "A fault in clustercheck itself kept it from asking the node.",
+        "Report it with the traceback on standard error. The other nodes are not affected.",
+    ),
     "not_reached": _code(
         "The run ended before it was the node's turn.",
         "Give the run more time (--max-time), or ask more nodes at once (--parallel).",

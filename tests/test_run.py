@@ -198,6 +198,21 @@ def test_no_node_answers_for_a_peer_that_is_unreachable_itself() -> None:
     }
 
 
+def test_a_fault_of_our_own_costs_one_node_and_is_shown(caplog: pytest.LogCaptureFixture) -> None:
+    class Faulty(Here):
+        def connect(self, node: Node, deadline: float) -> Connection:
+            if node.name != "n0":
+                raise ZeroDivisionError("on purpose")
+            return super().connect(node, deadline)
+
+    report = run(plan({"a": check()}, 3, transport=Faulty()), Watch())
+    assert told(report)["n0"] == ["pass a.found: it said yes"]
+    assert told(report)["n1"] == [
+        "unknown access.crashed: clustercheck itself failed: ZeroDivisionError: on purpose"
+    ]
+    assert caplog.text.count("Traceback") == 1
+
+
 def test_the_nodes_limit_holds_whatever_hangs() -> None:
     """The script's own limit cannot help where the script itself is held up."""
     began = time.monotonic()

@@ -21,7 +21,6 @@ from clustercheck.node import Node
 from clustercheck.script import Asked, Frame, Step, build
 from clustercheck.transport import Connection, Transport, Unreachable
 
-
 logger = logging.getLogger(__name__)
 
 
@@ -96,15 +95,13 @@ class Fanout:
             threading.Thread(target=self._work, daemon=True, name=f"node-{i}")
             for i in range(min(self.bounds.parallel, len(jobs)))
         ]
-        started = 0
-        for worker in workers:
+        for started, worker in enumerate(workers):
             try:
                 worker.start()
             except RuntimeError:  # no more threads can be had here: those that there are will do
                 if not started:
                     raise
                 break
-            started += 1
         try:
             for _ in jobs:
                 left = None if until is None else max(0.0, until - time.monotonic())

@@ -11,6 +11,7 @@ import pytest
 
 from clustercheck import __version__
 from tests.command import clustercheck, ssh_words, write_inventory
+from tests.conftest import MakeHost
 from tests.host import PASSWORD, Host
 
 NOTHING_WRONG = "[check:fine]\ncommand = echo fine\n"
@@ -274,6 +275,27 @@ def test_a_password_from_the_environment_is_never_shown(tmp_path: Path, host: Ho
         env={"CLUSTERCHECK_PASSWORD": "not it"},
     )
     assert wrong.status == 3 and "not it" not in wrong.out + wrong.err
+
+
+def test_a_wrong_password_goes_to_few_nodes(tmp_path: Path, make_host: MakeHost) -> None:
+    """Many refusals lock an account."""
+    host = make_host()
+    host.need_own_root()
+    lines = [f"node{i:02} host=127.0.0.{i + 1}" for i in range(16)]
+    path = write_inventory(tmp_path / "inventory.ini", host, lines, NOTHING_WRONG)
+    path.write_text("\n".join(x for x in path.read_text().splitlines() if "key=" not in x))
+    words = ["run", "-i", str(path), *ssh_words(host), "-c", "fine", "--format", "json"]
+    done = clustercheck(*words, env={"CLUSTERCHECK_PASSWORD": "not it"})
+    assert done.status == 3
+    codes = {
+        finding["code"]
+        for node in json.loads(done.out)["nodes"].values()
+        for finding in node["checks"]["access"]["findings"]
+    }
+    assert codes == {"access.login_refused"}
+    assert "refused by 3 nodes and is sent to no other" in done.out
+    assert host.log().count("Failed password for alice") == 3
+    assert clustercheck(*words, env={"CLUSTERCHECK_PASSWORD": PASSWORD}).status == 0
 
 
 def test_asking_for_a_password_needs_a_terminal(fine: Path) -> None:

@@ -11,8 +11,12 @@ import paramiko
 
 from clustercheck.transport import Unreachable
 from clustercheck.transport.keys import Key, Keyring
+from clustercheck.transport.password import TRIES, Password
 from clustercheck.transport.route import Route
 from clustercheck.transport.wire import Wire, listener
+
+
+BY_PASSWORD = {"password", "keyboard-interactive"}
 
 
 class _Answer(Enum):
@@ -30,6 +34,7 @@ class Attempts:
     wire: Wire
     user: str
     tried: list[str] = field(default_factory=list)
+    remark: str = ""
 
     def attempt(self, what: str, way: Callable[[], list[str]]) -> _Answer:
         """Try one proof. Raises Unreachable where the connection does not survive it."""
@@ -66,12 +71,12 @@ class Attempts:
         offered = ", ".join(listener(self.transport).methods) or "nothing"
         text = f"user {self.user} was refused; the server offers {offered}"
         text += f"; tried: {', '.join(self.tried) or 'nothing, for there is no key or password'}"
-        text += "".join(f"; {key.reason}" for key in unusable)
+        text += "".join(f"; {key.reason}" for key in unusable) + self.remark
         return Unreachable("login_refused", text)
 
 
 def log_in(
-    transport: paramiko.Transport, wire: Wire, route: Route, keyring: Keyring, password: str
+    transport: paramiko.Transport, wire: Wire, route: Route, keyring: Keyring, password: Password
 ) -> None:
     """Log in as ssh would: by keys of the agent and of files, then by the password.
 
@@ -93,8 +98,16 @@ def log_in(
     nothing = partial(transport.auth_none, route.user)
     if not attempts.tried and attempts.attempt("", nothing) is _Answer.IN:
         return
-    if password and _by_password(attempts, transport, password):
-        return
+    if password.text and BY_PASSWORD & set(listener(transport).methods):
+        left = wire.deadline - time.monotonic()
+        send = partial(_by_password, attempts, transport, password.text)
+        if password.attempt(route.user, send, left):
+            return
+        if password.withheld(route.user):
+            attempts.remark = (
+                f"; the password was refused by {TRIES} nodes and is sent to no other, "
+                "for refusals may lock the account"
+            )
     raise attempts.refused(unusable, route.key)
 
 
@@ -105,11 +118,9 @@ def _by_password(attempts: Attempts, transport: paramiko.Transport, password: st
     if "password" in offered:
         what = "the password"
         way = partial(transport.auth_password, user, password, fallback=False)
-    elif "keyboard-interactive" in offered:
+    else:
         what = "the password (keyboard-interactive)"
         way = partial(transport.auth_interactive, user, partial(_answers, password))
-    else:
-        return False
     return attempts.attempt(what, way) is _Answer.IN
 
 

@@ -20,6 +20,7 @@ from clustercheck.transport import Unreachable
 from clustercheck.transport.host_keys import AskFor, HostKeys
 from clustercheck.transport.keys import Keyring
 from clustercheck.transport.login import log_in
+from clustercheck.transport.password import Password
 from clustercheck.transport.route import Route
 from clustercheck.transport.session import SshConnection
 from clustercheck.transport.wire import Wire, listener, new_transport
@@ -34,7 +35,7 @@ class Tools:
 
     host_keys: HostKeys
     keyring: Keyring
-    password: str = field(repr=False)
+    password: Password = field(repr=False)
     fabric: fabric.Config
 
 

@@ -14,6 +14,7 @@ from clustercheck.transport.host_keys import AskFor, HostKeys
 from clustercheck.transport.jump import Jumps
 from clustercheck.transport.keys import Keyring
 from clustercheck.transport.opening import Tools, open_general, open_plain
+from clustercheck.transport.password import Password
 from clustercheck.transport.route import Route, Router
 from clustercheck.transport.session import SshConnection
 from clustercheck.transport.settings import SshSettings
@@ -37,7 +38,7 @@ class Ssh:
         keyring = Keyring(settings.passphrase, settings.agent)
         # Empty and lazy: neither fabric's own files nor ssh_config are read for each node.
         config = fabric.Config(ssh_config=paramiko.SSHConfig(), lazy=True)
-        self._tools = Tools(HostKeys(settings), keyring, settings.password, config)
+        self._tools = Tools(HostKeys(settings), keyring, Password(settings.password), config)
         self._jumps = Jumps(self._hop)
 
     def connect(self, node: Node, deadline: float) -> SshConnection:

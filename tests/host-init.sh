@@ -11,45 +11,14 @@ folder=$1
 shift
 read -r outside rest </proc/self/stat # still the /proc of the outside
 : "$rest"
+# shellcheck source=tests/own-root.sh
+. "${0%/*}/own-root.sh"
 
 mount -t tmpfs -o mode=755,size=512m host "$folder/memory"
 cd "$folder/memory"
-mkdir upper work root
+mkdir upper
 for layer in "$@"; do cp -a "$layer/." upper/; done
-# Paths relative to this folder, for an overlay's options know no blanks, commas or colons.
-mount -t overlay -o lowerdir=/,upperdir=upper,workdir=work host root
-cd root
-
-# Of the machine, its homes and running state are not to be seen.
-for place in dev home mnt run root srv; do
-    [ ! -d "$place" ] || mount -t tmpfs -o mode=755,size=16m host "$place"
-done
-mount -t tmpfs -o mode=1777,size=64m host tmp
-mkdir -p run/sshd dev/pts dev/shm .machine
-for device in null zero full random urandom tty; do
-    : >"dev/$device"
-    mount --bind "/dev/$device" "dev/$device"
-done
-mount -t devpts -o newinstance,ptmxmode=0666,mode=620 devpts dev/pts
-mount -t tmpfs -o mode=1777,size=16m host dev/shm
-for link in ptmx=pts/ptmx fd=/proc/self/fd stdin=fd/0 stdout=fd/1 stderr=fd/2; do
-    ln -s "${link#*=}" "dev/${link%%=*}"
-done
-cp -a "$folder/files/." .
-[ ! -e usr/bin/sudo ] || chmod 4755 usr/bin/sudo
-
-# The kernel is the machine's: nothing in here may change it.
-mount -t proc proc proc
-echo node >proc/sys/kernel/hostname
-mount --bind proc/sys proc/sys
-mount -o remount,bind,ro proc/sys
-[ ! -e proc/sysrq-trigger ] || mount --bind dev/null proc/sysrq-trigger
-mount -t sysfs -o ro sysfs sys
-
-pivot_root . .machine
-cd /
-umount -l /.machine
-rmdir /.machine
+own_root node / size=64m "$folder/files"
 
 exec 3<&0 </dev/null
 /usr/sbin/sshd -D -e &

@@ -1,0 +1,140 @@
+"""What shows only between nodes: one resolves a name otherwise, or nobody finds a node's name."""
+
+from collections.abc import Iterator, Mapping
+
+from clustercheck.check import Facts, Finding, fail, warn
+
+from ._dns_answers import addresses, said
+from ._dns_own import own, same_name
+from ._dns_remedies import ADD_RECORD, HOSTS_OR_DNS, OWN_ADDRESS, SAME_TABLE
+from ._dns_view import Comparison, Row, compare_views, local_addresses, parse_table
+
+MOST_NAMED = 5
+
+
+def judge_between(
+    facts: Mapping[str, Facts], servers: Mapping[str, list[str]]
+) -> Iterator[tuple[str, Finding]]:
+    """servers: by node, those that count for it."""
+    found = compare_views(facts)
+    if not found.reference:
+        return
+    common = parse_table(facts[found.reference].get("table", ""))
+    for node in found.views:
+        if node != found.reference:
+            yield from _differences(node, facts, found, common)
+    for node in facts:
+        yield from _name_of(node, facts, found, common)
+    yield from _records(facts, servers, found, common)
+
+
+def _differences(
+    node: str, facts: Mapping[str, Facts], found: Comparison, common: dict[str, Row]
+) -> Iterator[tuple[str, Finding]]:
+    """What the node resolves otherwise than the reference does."""
+    view, usual = found.views[node], found.views[found.reference]
+    here = parse_table(facts[node].get("table", ""))
+    differs = []
+    if node in found.outliers and here and common:
+        families = [family for family in view.sums if family in usual.sums]
+        for name, row in here.items():
+            if name in (node.lower(), found.reference.lower()):
+                continue
+            expected = common.get(name, {})
+            one, other = _some(row, families), _some(expected, families)
+            if one != other:
+                differs.append(f"{name} is {one} here and {other} there")
+        differs += _reference_itself(here, facts, found)
+    elif node in found.outliers:
+        differs.append("which ones was not asked")
+    else:  # of IPv6 names, a node without IPv6 sees nothing, and its sum cannot show it
+        differs += [
+            f"{name} has no address here"
+            for name in view.missing
+            if name != node.lower() and name not in usual.missing
+        ]
+    if not differs:
+        return
+    whom = "most nodes" if found.majority else found.reference
+    doubt = "" if found.majority else "; which is right is not known"
+    more = f" and {len(differs) - MOST_NAMED} more" if len(differs) > MOST_NAMED else ""
+    said = "; ".join(differs[:MOST_NAMED])
+    message = f"names of nodes resolve otherwise than on {whom}: {said}{more}{doubt}"
+    yield node, fail("differs", message, SAME_TABLE)
+
+
+def _reference_itself(
+    here: dict[str, Row], facts: Mapping[str, Facts], found: Comparison
+) -> list[str]:
+    """The reference node's own name, held against the addresses that it has."""
+    name = found.reference
+    row = here.get(name.lower())
+    local = local_addresses(facts[name])
+    if row is None or not local or _set(row) & set(local):
+        return []
+    return [f"{name} is {_some(row, [4, 6])} here, and has {', '.join(local)}"]
+
+
+def _name_of(
+    node: str, facts: Mapping[str, Facts], found: Comparison, common: dict[str, Row]
+) -> Iterator[tuple[str, Finding]]:
+    """The node's name as another node resolves it."""
+    itself = own(facts[node])
+    known = same_name(node, itself.name)
+    row = common.get(node.lower())
+    if node == found.reference or row is None:
+        return
+    seen = _set(row)
+    local = local_addresses(facts[node])
+    if not seen:
+        if known and itself.addresses:  # else the node itself says so
+            message = f"the name {node} has no address on other nodes ({found.reference} was asked)"
+            yield node, fail("unresolved", message, ADD_RECORD)
+        return
+    if not known or not local or seen & set(local) or seen == set(itself.addresses):
+        return
+    message = (
+        f"to other nodes the name {node} is {', '.join(sorted(seen))}, which no interface of the "
+        f"node has; they have {', '.join(local)}"
+    )
+    yield node, fail("elsewhere", message, OWN_ADDRESS)
+
+
+def _records(
+    facts: Mapping[str, Facts],
+    servers: Mapping[str, list[str]],
+    found: Comparison,
+    common: dict[str, Row],
+) -> Iterator[tuple[str, Finding]]:
+    """DNS against what nodes resolve, and nodes that are not in DNS though most are."""
+    by_dns = {}
+    absent = []
+    for node, told in facts.items():
+        replies = said(told, servers[node])
+        sure = [r for rs in replies.values() for r in rs if r.kind != "PTR" and r.definite]
+        if sure:
+            by_dns[node] = addresses(sure)
+            if not by_dns[node]:
+                absent.append(node)
+    for node, records in by_dns.items():
+        row = common.get(node.lower(), {}) if node != found.reference else {}
+        seen = _set(row)
+        if records and seen and not seen & records and seen != set(own(facts[node]).addresses):
+            message = (
+                f"{node} is {', '.join(sorted(records))} by DNS, and {', '.join(sorted(seen))} to "
+                "the nodes (/etc/hosts?)"
+            )
+            yield node, warn("hosts_contradict", message, HOSTS_OR_DNS)
+    if 2 * len(absent) < len(by_dns):
+        for node in absent:
+            if own(facts[node]).addresses:
+                message = f"{node} is not in DNS, where the names of most nodes are"
+                yield node, warn("not_in_dns", message, ADD_RECORD)
+
+
+def _set(row: Row) -> set[str]:
+    return {address for text in row.values() for address in text.split(",")}
+
+
+def _some(row: Row, families: list[int]) -> str:
+    return ",".join(row[family] for family in families if family in row) or "unknown"

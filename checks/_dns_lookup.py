@@ -1,0 +1,136 @@
+"""resolv.conf and the name servers: what a look-up costs on the node, and who does not answer."""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from clustercheck.check import Facts, Finding, MissingFact, Quantity, fail, ok, skip, unknown, warn
+
+from ._dns_answers import is_address
+from ._dns_own import is_loopback
+from ._dns_remedies import ALLOW_QUESTIONS, MEND_SERVER, ONE_SEARCH, READABLE, THREE_SERVERS
+from ._dns_resolv import MOST_SERVERS, Resolv, parse
+
+STUBS = ("127.0.0.53", "127.0.0.54")  # systemd-resolved
+ORDINALS = ("first", "second", "third")
+
+
+class Lookup(NamedTuple):
+    """The node's look-up of a name that no file and no cache has.
+
+    seconds: None where DNS is not asked by nsswitch.conf.
+    dead: no server answered. delayed: one did, after another's time-out.
+    """
+
+    seconds: float | None
+    dead: bool
+    delayed: bool
+
+
+def lookup(facts: Facts, resolv: Resolv) -> Lookup:
+    """Raises MissingFact."""
+    if facts["asked"] == "no":
+        return Lookup(None, False, False)
+    match = re.fullmatch(r"(\d+) (\d+)", facts["asked"])
+    if not match:
+        raise MissingFact("asked")
+    status, seconds = match[1], int(match[2]) / 100
+    dead = status == "124" or seconds >= 0.9 * resolv.longest
+    return Lookup(seconds, dead, not dead and seconds >= 0.9 * resolv.timeout)
+
+
+def resolv_of(facts: Facts) -> Resolv:
+    """Raises MissingFact where the node did not say whether there is such a file."""
+    return parse(facts["resolv.conf"] if facts["resolv.conf.file"] == "read" else "")
+
+
+def servers_of(facts: Facts, resolv: Resolv) -> list[str]:
+    """The servers that the node's look-ups end at and that this machine can ask as well."""
+    servers = resolv.used
+    if servers and all(server in STUBS for server in servers):
+        servers = parse(facts.get("upstream", "")).servers
+    return [s for s in dict.fromkeys(servers) if is_address(s) and not is_loopback(s)]
+
+
+def judge_files(facts: Facts, resolv: Resolv, *, short_fails: bool) -> Iterator[Finding]:
+    """short_fails: the node's own short name does not resolve."""
+    for name in ("resolv.conf", "hosts", "nsswitch.conf"):
+        if facts[f"{name}.file"] == "unreadable":
+            message = f"/etc/{name} cannot be read by this user"
+            yield unknown("unreadable", message, READABLE)
+    if resolv.ignored:
+        counts = ", ".join(resolv.search) or "no domain"
+        message = (
+            f"resolv.conf has several search or domain lines, of which the last alone counts "
+            f"({counts}); ignored: {', '.join(resolv.ignored)}"
+        )
+        if short_fails:
+            message += "; the node's own short name does not resolve"
+        yield (fail if short_fails else warn)("search", message, ONE_SEARCH)
+    if len(resolv.servers) > MOST_SERVERS:
+        unused = ", ".join(resolv.servers[MOST_SERVERS:])
+        message = f"resolv.conf names {len(resolv.servers)} servers, should be 3 at most"
+        yield warn("too_many", f"{message}; never asked: {unused}", THREE_SERVERS)
+
+
+def judge_lookup(
+    facts: Facts, resolv: Resolv, asked: tuple[str, ...], limit: float, *, unresolved: bool
+) -> Iterator[Finding]:
+    """What a look-up costs, and which servers are at fault.
+
+    asked: servers of the option. limit: seconds. unresolved: a name that is needed has no address.
+    """
+    found = lookup(facts, resolv)
+    servers = [*dict.fromkeys([*servers_of(facts, resolv), *asked])]
+    if servers and "servers" not in facts:
+        yield unknown("not_asked", "the name servers could not be asked from this machine in time")
+    states = dict(
+        line.split(" ", 1) for line in facts.get("servers", "").splitlines() if " " in line
+    )
+    dead = {
+        s: states[s] for s in servers if states.get(s, "").split(" ")[0] in ("silent", "closed")
+    }
+    took, value = "", None
+    if found.seconds is not None:
+        took = f"{found.seconds:.1f} s" if found.seconds >= 0.05 else "less than 0.1 s"
+        value = Quantity(found.seconds, "s")
+    if found.dead:
+        message = (
+            f"no name server answers the node ({', '.join(resolv.used) or 'none is named'}): a "
+            f"look-up ends after {took} without an answer"
+        )
+        if unresolved:
+            yield fail("no_server", f"{message}, and names of nodes need it", MEND_SERVER)
+        else:
+            yield warn("no_server", message, MEND_SERVER)
+    elif dead or found.delayed:
+        who = "; ".join(_where(server, state, resolv) for server, state in dead.items())
+        who = who or "a name server before the one that answers is silent"
+        cost = ""
+        if found.delayed:
+            cost = f"; on the node each look-up that no file answers takes {took}"
+        yield warn("dead_server", who + cost, MEND_SERVER, value=value if found.delayed else None)
+    elif found.seconds is not None and found.seconds > limit:
+        message = f"a look-up takes {took}, should take {limit:g} s at most"
+        yield warn("slow", message, MEND_SERVER, value=value)
+    elif found.seconds is None:
+        yield ok("lookup", "names come from files alone, as nsswitch.conf says")
+    else:
+        yield ok("lookup", f"a look-up that no file answers takes {took}", value=value)
+    for server in servers:
+        state, _, code = states.get(server, "").partition(" ")
+        if state == "refuses":
+            message = f"the name server {server} answers {code} to every question about the nodes"
+            yield warn("server_error", message, ALLOW_QUESTIONS)
+        if state == "late" and f"said@{server}" not in facts:
+            message = f"the name server {server} was too slow to be asked about all nodes"
+            yield skip("not_asked", message)
+
+
+def _where(server: str, state: str, resolv: Resolv) -> str:
+    place = ""
+    if server in resolv.used:
+        ordinal = ORDINALS[resolv.used.index(server)]
+        place = f", the {ordinal} of {len(resolv.used)} in resolv.conf,"
+    how = "does not answer" if state == "silent" else f"cannot be asked, {state.partition(' ')[2]}"
+    return f"the name server {server}{place} {how} (asked from this machine)"

@@ -1,0 +1,299 @@
+"""What the check dns makes of a node's facts."""
+
+import pytest
+
+from clustercheck.check import Facts, Target
+from tests.dns_facts import GOOD, OTHER, SERVER, compared, trouble
+from tests.made_up import CHECKS, judged, options_of
+
+A = "A node01.cluster.example NOERROR"
+BACK = "PTR 10.0.0.1 NOERROR node01.cluster.example"
+SAID, SAID_OTHER = f"said@{SERVER}", f"said@{OTHER}"
+TWO_SEARCH = "search cluster.example\nsearch vcn.example\nnameserver 10.0.0.53"
+
+
+def test_a_node_that_is_well() -> None:
+    told = {**GOOD, SAID: f"{A} 10.0.0.1\n{BACK}", "names": "sum4 2 1 1\nsum6 0 0 0\nnames 2 2 0"}
+    assert judged("dns", told) == [
+        "pass own: its own name node01 is 10.0.0.1",
+        "pass reverse: by reverse look-up 10.0.0.1 is node01.cluster.example",
+        "pass lookup: a look-up that no file answers takes less than 0.1 s",
+        "pass records: node01.cluster.example is 10.0.0.1 by DNS",
+        "pass names: all 2 names of nodes have addresses",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "expected"),
+    [
+        (
+            {"own": "127.0.1.1 STREAM node01", "hosts": "127.0.1.1  node01.x node01 # Debian"},
+            "fail own_loopback: its own name node01 is 127.0.1.1 (/etc/hosts: 127.0.1.1 node01.x "
+            "node01 # Debian), should be an address that other nodes can reach",
+        ),
+        (
+            {"own": "10.0.0.1 STREAM node01\n::1 STREAM"},
+            "fail own_loopback: its own name node01 is ::1, should be an address that other nodes "
+            "can reach",
+        ),
+        ({"own": ""}, "fail own_unresolved: its own name node01 has no address here"),
+        (
+            {"own": "late"},
+            "fail own_unresolved: its own name node01 did not resolve within 11 s",
+        ),
+        (
+            {"own": "10.0.0.9 STREAM node01", "reverse": "10.0.0.9 node01"},
+            "fail own_elsewhere: its own name node01 is 10.0.0.9, which no interface of the node "
+            "has; they have 10.0.0.1",
+        ),
+        (
+            {"addresses.four": ""},
+            "unknown own_addresses: its own name node01 is 10.0.0.1; whether an interface has it "
+            "could not be read",
+        ),
+        (
+            {"plain": "files dns", "own.plain": ""},
+            "fail own_made_up: its own name node01 is 10.0.0.1 to the node itself only "
+            "(nss-myhostname or systemd-resolved makes that up), and has no record by files dns",
+        ),
+        ({"plain": "files dns", "own.plain": GOOD["own"]}, "pass"),
+        (
+            {"reverse": ""},
+            "warn reverse: 10.0.0.1 has no name by reverse look-up, should be node01",
+        ),
+        (
+            {"reverse": "10.0.0.1 old.cluster.example"},
+            "warn reverse: by reverse look-up 10.0.0.1 is old.cluster.example, should be node01",
+        ),
+        (
+            {"hostname": "node01.a.example"},
+            "warn reverse: by reverse look-up 10.0.0.1 is node01.cluster.example, should be "
+            "node01.a.example",
+        ),
+        ({"reverse": "10.0.0.1 node01-ib.x NODE01.Cluster.Example. node01"}, "pass"),
+        (
+            {"reverse": "late"},
+            "unknown reverse: the reverse look-up gave no answer within 11 s",
+        ),
+        (
+            {"own": "2001:db8::1 STREAM node01", "reverse": "2001:db8::1 node01"}
+            | {"addresses.six": "20010db8000000000000000000000001"},
+            "pass",
+        ),
+        (
+            {"resolv.conf": TWO_SEARCH},
+            "warn search: resolv.conf has several search or domain lines, of which the last "
+            "alone counts (vcn.example); ignored: cluster.example",
+        ),
+        (
+            {"resolv.conf": "".join(f"nameserver 10.1.0.{n}\n" for n in range(5))},
+            "warn too_many: resolv.conf names 5 servers, should be 3 at most; never asked: "
+            "10.1.0.3, 10.1.0.4",
+        ),
+        (
+            {"resolv.conf.file": "unreadable"},
+            "unknown unreadable: /etc/resolv.conf cannot be read by this user",
+        ),
+        ({"resolv.conf.file": "absent"}, "pass"),
+        ({"asked": "no", "services": "files"}, "pass"),
+        (
+            {"asked": "2 180"},
+            "warn slow: a look-up takes 1.8 s, should take 1 s at most",
+        ),
+        (
+            {"asked": "2 501"},
+            "warn dead_server: a name server before the one that answers is silent; on the node "
+            "each look-up that no file answers takes 5.0 s",
+        ),
+        (
+            {"asked": "2 501", "servers": f"{SERVER} silent\n{OTHER} answers"},
+            f"warn dead_server: the name server {SERVER}, the first of 2 in resolv.conf, does not "
+            "answer (asked from this machine); on the node each look-up that no file answers takes "
+            "5.0 s",
+        ),
+        (
+            {"servers": f"{SERVER} answers\n{OTHER} closed Connection refused"},
+            f"warn dead_server: the name server {OTHER}, the second of 2 in resolv.conf, cannot "
+            "be asked, Connection refused (asked from this machine)",
+        ),
+        (
+            {"asked": "124 1101"},
+            f"warn no_server: no name server answers the node ({SERVER}, {OTHER}): a look-up ends "
+            "after 11.0 s without an answer",
+        ),
+        (
+            {"asked": "124 1101", "own": "late"},
+            f"fail no_server: no name server answers the node ({SERVER}, {OTHER}): a look-up ends "
+            "after 11.0 s without an answer, and names of nodes need it",
+        ),
+        (
+            {"resolv.conf": f"nameserver {SERVER}\noptions timeout:1 attempts:1", "asked": "2 100"},
+            f"warn no_server: no name server answers the node ({SERVER}): a look-up ends after "
+            "1.0 s without an answer",
+        ),
+        (
+            {"servers": f"{SERVER} refuses REFUSED\n{OTHER} answers", SAID: f"{A[:-7]}REFUSED"},
+            f"warn server_error: the name server {SERVER} answers REFUSED to every question about "
+            "the nodes",
+        ),
+        (
+            {SAID: f"{A[:-7]}SERVFAIL"},
+            f"warn server_error: the name server {SERVER} says SERVFAIL for node01.cluster.example",
+        ),
+        (
+            {SAID: f"{A} 10.0.0.1\n{BACK}", SAID_OTHER: f"{A} 10.0.0.1,10.0.0.7\n{BACK}"},
+            f"warn servers_disagree: name servers disagree: {SERVER} says node01.cluster.example "
+            f"is 10.0.0.1; {OTHER} says node01.cluster.example is 10.0.0.1, 10.0.0.7",
+        ),
+        (
+            {SAID: f"{A} 10.0.0.1\n{BACK}", SAID_OTHER: "A node01 NXDOMAIN"},
+            f"warn servers_disagree: name servers disagree: {SERVER} says node01.cluster.example "
+            f"is 10.0.0.1; {OTHER} says NXDOMAIN for node01",
+        ),
+        (
+            {SAID: f"{A} 10.0.0.7\nPTR 10.0.0.7 NOERROR node01.cluster.example"},
+            "warn hosts_contradict: node01.cluster.example is 10.0.0.7 by DNS, and 10.0.0.1 on the "
+            "node itself (/etc/hosts?)",
+        ),
+        (
+            {SAID: f"{A} 10.0.0.1\nPTR 10.0.0.1 NXDOMAIN"},
+            f"warn reverse: 10.0.0.1 has no PTR record ({SERVER})",
+        ),
+        (
+            {SAID: f"{A} 10.0.0.1\nPTR 10.0.0.1 NOERROR old.cluster.example"},
+            "warn reverse: by PTR record 10.0.0.1 is old.cluster.example, should be "
+            f"node01.cluster.example ({SERVER})",
+        ),
+        ({SAID: f"{A} 10.0.0.1\nPTR 10.0.0.1 NOERROR gw.x,node01.cluster.example"}, "pass"),
+        (
+            {"names": "sum4 9 1 1\nsum6 0 0 0\nnames 9 64 0"},
+            "unknown cut: only 9 of 64 names of nodes could be tried in 15 s",
+        ),
+        ({"hostname": ""}, "unknown own_unread: the node's own name could not be read"),
+    ],
+)
+def test_one_thing_is_one_finding(changed: dict[str, str], expected: str) -> None:
+    assert trouble({**GOOD, **changed}) == [expected]
+
+
+def test_short_names_that_fail_because_of_a_search_line() -> None:
+    found = trouble({**GOOD, "resolv.conf": TWO_SEARCH, "own": ""})
+    assert [x.split(":")[0] for x in found] == ["fail own_unresolved", "fail search"]
+
+
+@pytest.mark.parametrize(
+    ("options", "changed", "expected"),
+    [
+        ({"own_loopback": "warn"}, {"own": "127.0.1.1 STREAM x"}, "warn own_loopback"),
+        ({"own_loopback": "allow"}, {"own": "127.0.1.1 STREAM x"}, "pass"),
+        ({"reverse": "required"}, {"reverse": ""}, "fail reverse"),
+        ({"reverse": "ignored"}, {"reverse": ""}, "pass"),
+        ({"reverse": "required"}, {SAID: f"{A} 10.0.0.1\nPTR 10.0.0.1 NXDOMAIN"}, "fail reverse"),
+        ({"family": "ipv6"}, {}, "fail own_family"),
+        ({"family": "ipv4"}, {}, "pass"),
+        ({"max_seconds": 3}, {"asked": "2 180"}, "pass"),
+    ],
+)
+def test_what_the_site_wants(
+    options: dict[str, object], changed: dict[str, str], expected: str
+) -> None:
+    assert [x.split(":")[0] for x in trouble({**GOOD, **changed}, **options)] == [expected]
+
+
+def test_a_server_counts_for_the_nodes_that_use_it() -> None:
+    told = {**GOOD, "servers": "10.9.9.9 silent\n127.0.0.1:5300 silent"}
+    assert trouble(told) == ["pass"]
+    assert trouble(told, servers=("127.0.0.1:5300",))[0].startswith(
+        "warn dead_server: the name server 127.0.0.1:5300 does not answer"
+    )
+    stub = {**told, "resolv.conf": "nameserver 127.0.0.53", "upstream": "nameserver 10.9.9.9"}
+    assert trouble(stub)[0].startswith("warn dead_server: the name server 10.9.9.9 does not")
+
+
+def test_servers_that_were_not_asked_in_time_are_unknown() -> None:
+    told = {key: value for key, value in GOOD.items() if key != "servers"}
+    assert [x.split(":")[0] for x in trouble(told)] == ["unknown not_asked"]
+
+
+def test_a_server_of_the_option_is_an_address() -> None:
+    with pytest.raises(ValueError, match="'ns1' is no name server's address; write 10.0.0.53,"):
+        options_of("dns", servers=("ns1",))
+    assert options_of("dns", servers=("10.0.0.53:5353", "[2001:db8::53]:53", "2001:db8::53"))
+
+
+def told_by(number: int, *, records: str = "", host: str = "", table: str = "") -> dict[str, str]:
+    address = f"10.0.0.{number}"
+    return {
+        **GOOD,
+        "hostname": host or f"node{number:02}",
+        "addresses.four": f"127.0.0.1\n{address}",
+        "own": f"{address} STREAM x",
+        "names": "sum4 4 5 5\nsum6 0 0 0\nnames 4 4 0",
+        **({"table": table} if table else {}),
+        **({SAID: f"A node{number:02} {records}"} if records else {}),
+    }
+
+
+TABLE = "node01 10.0.0.1 -\nnode02 10.0.0.2 -\nnode03 10.0.0.3 -\nnode04 10.0.0.4 -\ntotal 4"
+
+
+def test_between_nodes_that_agree() -> None:
+    nodes = {f"node{n:02}": told_by(n, table=TABLE if n == 1 else "") for n in range(1, 5)}
+    assert compared(nodes) == []
+
+
+def test_nodes_that_are_not_in_dns_though_most_are() -> None:
+    nodes = {f"node{n:02}": told_by(n, records=f"NOERROR 10.0.0.{n}") for n in range(1, 4)}
+    nodes["node04"] = told_by(4, records="NXDOMAIN")
+    assert compared(nodes) == [
+        "node04 warn not_in_dns: node04 is not in DNS, where the names of most nodes are"
+    ]
+    for name in ("node01", "node02"):
+        nodes[name] = told_by(int(name[-1]), records="NXDOMAIN")
+    assert compared(nodes) == []  # names come from /etc/hosts here
+
+
+def test_all_nodes_have_a_wrong_address_for_one() -> None:
+    nodes = {f"node{n:02}": told_by(n) for n in range(1, 5)}
+    nodes["node01"]["table"] = TABLE.replace("10.0.0.3", "10.0.0.99")
+    assert compared(nodes) == [
+        "node03 fail elsewhere: to other nodes the name node03 is 10.0.0.99, which no interface of "
+        "the node has; they have 10.0.0.3"
+    ]
+    nodes["node03"]["hostname"] = "bmc7"  # the inventory's name is no name of its own
+    assert compared(nodes) == []
+
+
+def test_no_other_node_finds_a_name() -> None:
+    nodes = {f"node{n:02}": told_by(n) for n in range(1, 5)}
+    nodes["node01"]["table"] = TABLE.replace("node03 10.0.0.3", "node03 -")
+    assert compared(nodes) == [
+        "node03 fail unresolved: the name node03 has no address on other nodes (node01 was asked)"
+    ]
+    nodes["node03"]["hostname"] = "gpu7"
+    assert compared(nodes) == []
+
+
+def test_a_table_against_dns() -> None:
+    nodes = {f"node{n:02}": told_by(n, records=f"NOERROR 10.0.0.{n}") for n in range(1, 5)}
+    nodes["node01"]["table"] = TABLE.replace("10.0.0.3", "10.0.0.33")
+    nodes["node03"]["addresses.four"] = "10.0.0.3\n10.0.0.33"
+    assert compared(nodes) == [
+        "node03 warn hosts_contradict: node03 is 10.0.0.3 by DNS, and 10.0.0.33 to the nodes "
+        "(/etc/hosts?)"
+    ]
+
+
+def test_nobody_is_asked_for_a_table_where_there_are_no_names() -> None:
+    follow = CHECKS["dns"].follow
+    assert follow
+    assert list(follow({"localhost": Facts(GOOD)}, {"localhost": options_of("dns")})) == []
+
+
+def test_no_names_of_nodes_are_asked_where_all_are_addresses() -> None:
+    ask = CHECKS["dns"].probe_from_here
+    assert ask
+    targets = [Target("10.0.0.1", "10.0.0.1"), Target("2001:db8::1", "x"), Target("localhost", "")]
+    found = ask(targets, options_of("dns"))
+    assert set(found) == {target.name for target in targets}
+    assert not any(key.startswith("said@") for facts in found.values() for key in facts)

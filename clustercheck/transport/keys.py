@@ -1,10 +1,13 @@
 """The user's private keys and the agent's, each read once for all nodes."""
 
 import base64
+import errno
 import logging
+import math
 import re
 import struct
 import threading
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import cast
@@ -52,10 +55,18 @@ class Key:
 class AgentKey(paramiko.PKey):
     """A key in the agent; signatures are asked for one at a time, for it has one connection."""
 
-    def __init__(self, inner: paramiko.AgentKey, lock: threading.Lock) -> None:
+    def __init__(
+        self, inner: paramiko.AgentKey, turn: threading.Lock, deadline: float = math.inf
+    ) -> None:
+        """deadline: of time.monotonic(), for each signature."""
         self.public_blob = None
         self._inner = inner
-        self._turn = lock
+        self._turn = turn
+        self._deadline = deadline
+
+    def by(self, deadline: float) -> "AgentKey":
+        """The same key, with an end to the waiting: an agent may ask for a touch."""
+        return AgentKey(self._inner, self._turn, deadline)
 
     def asbytes(self) -> bytes:
         return self._inner.asbytes()
@@ -64,14 +75,35 @@ class AgentKey(paramiko.PKey):
         return self._inner.get_name()
 
     def sign_ssh_data(self, data: bytes, algorithm: str | None = None) -> paramiko.Message:
-        """The agent's signature as SSH sends it; empty where the agent refuses."""
-        with self._turn:
+        """The agent's signature as SSH sends it; empty where the agent refuses.
+
+        Raises TimeoutError at the deadline, with a number, without which paramiko trips over it.
+        """
+        # Raised further a refusal would end the connection, with other keys still to be tried.
+        signature = cast(paramiko.Message, b"")
+        done = threading.Event()
+
+        def sign() -> None:
+            nonlocal signature
             try:
-                return self._inner.sign_ssh_data(data, algorithm)
+                signature = self._inner.sign_ssh_data(data, algorithm)
             except (paramiko.SSHException, OSError) as error:
-                # Raised further it would end the connection, with other keys still to be tried.
                 log.warning("the agent does not sign with %s: %s", self.get_name(), error)
-                return cast(paramiko.Message, b"")
+            finally:
+                self._turn.release()
+                done.set()
+
+        if not self._turn.acquire(timeout=self._left()):
+            raise TimeoutError(errno.ETIMEDOUT, "the agent is busy")
+        threading.Thread(target=sign, name="agent", daemon=True).start()
+        if not done.wait(self._left()):
+            raise TimeoutError(errno.ETIMEDOUT, "the agent does not answer")
+        return signature
+
+    def _left(self) -> float:
+        """Seconds; a moment more than there are, so that the deadline is past when they are."""
+        left = max(self._deadline - time.monotonic(), 0) + 0.01
+        return min(left, threading.TIMEOUT_MAX)
 
 
 class Keyring:

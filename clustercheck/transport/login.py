@@ -10,11 +10,10 @@ from pathlib import Path
 import paramiko
 
 from clustercheck.transport import Unreachable
-from clustercheck.transport.keys import Key, Keyring
+from clustercheck.transport.keys import AgentKey, Key, Keyring
 from clustercheck.transport.password import TRIES, Password
 from clustercheck.transport.route import Route
 from clustercheck.transport.wire import Wire, listener
-
 
 BY_PASSWORD = {"password", "keyboard-interactive"}
 
@@ -88,7 +87,10 @@ def log_in(
         if key.private is None:
             unusable.append(key)
             continue
-        way = partial(transport.auth_publickey, route.user, key.private)
+        private = key.private
+        if isinstance(private, AgentKey):
+            private = private.by(wire.deadline)
+        way = partial(transport.auth_publickey, route.user, private)
         answer = attempts.attempt(str(key), way)
         if answer is _Answer.IN:
             return

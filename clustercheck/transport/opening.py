@@ -1,8 +1,8 @@
-"""From a wire to a connection that is logged in, in two ways.
+"""From a wire to a connection that is logged in, in three ways.
 
-The plain way drives a paramiko transport directly: it is the cheap one. The general way goes
-through fabric.Connection, for what lies behind a jump host or a ProxyCommand. Both use the same
-keys, the same check of host keys and the same login.
+The fast way has no thread for the connection; the plain way drives a paramiko transport by its
+public calls. The general way goes through fabric.Connection, for what lies behind a jump host or a
+ProxyCommand. All use the same keys, the same check of host keys and the same login.
 """
 
 import re
@@ -16,14 +16,16 @@ import paramiko
 from paramiko.auth_strategy import AuthSource, AuthStrategy, SourceResult
 
 from clustercheck.known_hosts import HostKey
-from clustercheck.transport import Unreachable
+from clustercheck.transport import Connection, Unreachable
 from clustercheck.transport.host_keys import AskFor, HostKeys
 from clustercheck.transport.keys import Keyring
 from clustercheck.transport.login import log_in
 from clustercheck.transport.password import Password
 from clustercheck.transport.route import Route
 from clustercheck.transport.session import SshConnection
-from clustercheck.transport.wire import Wire, listener, new_transport
+from clustercheck.transport.threadless import Threadless
+from clustercheck.transport.threadless_session import ThreadlessConnection
+from clustercheck.transport.wire import Wire, listener, new_transport, prepare
 
 GREETING = re.compile(rb"^SSH-.*\n", re.MULTILINE)
 REFUSED_EARLY = (b"Exceeded MaxStartups", b"Not allowed at this time")
@@ -39,18 +41,44 @@ class Tools:
     fabric: fabric.Config
 
 
-def open_plain(
+def open_fast(
     wire: Wire, route: Route, tools: Tools, kinds: tuple[str, ...], deadline: float
-) -> SshConnection:
-    """Greet, check the host key and log in, by paramiko alone.
+) -> Connection:
+    """Greet, check the host key and log in without a thread for the connection.
 
     kinds: of host key, to be asked for first.
     The wire's deadline is that of the key exchange; `deadline` is that of the login.
 
     Raises Unreachable or AskFor; the wire is then ended.
     """
-    began = time.monotonic()
+    transport = Threadless(wire)
+    prepare(transport, kinds)
+    try:
+        _greet_and_log_in(transport, wire, route, tools, kinds, deadline)
+    except BaseException:
+        wire.close()  # there is no thread whose last act it is
+        raise
+    return ThreadlessConnection(transport, wire)
+
+
+def open_plain(
+    wire: Wire, route: Route, tools: Tools, kinds: tuple[str, ...], deadline: float
+) -> SshConnection:
+    """The same by paramiko's public calls."""
     transport = new_transport(wire, kinds)
+    _greet_and_log_in(transport, wire, route, tools, kinds, deadline)
+    return SshConnection(transport, wire)
+
+
+def _greet_and_log_in(
+    transport: paramiko.Transport,
+    wire: Wire,
+    route: Route,
+    tools: Tools,
+    kinds: tuple[str, ...],
+    deadline: float,
+) -> None:
+    began = time.monotonic()
     done = threading.Event()
     try:
         transport.start_client(event=done)
@@ -68,7 +96,6 @@ def open_plain(
         if cause:
             raise cause from error
         raise
-    return SshConnection(transport, wire)
 
 
 class _Policy(paramiko.MissingHostKeyPolicy):

@@ -25,6 +25,7 @@ from paramiko.packet import Packetizer
 
 POLL = 1.0  # seconds after which paramiko's thread looks at its own state
 BUFFER = 65536
+LARGEST_PACKET = 1 << 18  # bytes, as OpenSSH's; paramiko would wait for 4 GiB
 GREETING_LIMIT = 262144  # bytes that a peer may send before it has shown a host key
 
 # Authenticated ciphers first: with the others paramiko compares each packet's MAC byte by byte.
@@ -62,17 +63,37 @@ class Wire:
         self._timeout = 0.0
         self._buffer = b""
         self._used = 0
+        self._tcp = (
+            stream
+            if isinstance(stream, socket.socket) and stream.family != socket.AF_UNIX
+            else None
+        )
 
     def recv(self, size: int) -> bytes:
         """Up to `size` bytes; b"" at the end; TimeoutError when there are none for now."""
+        if size > LARGEST_PACKET:
+            raise _aborted(f"a packet of {size} bytes was announced")
         if self._used == len(self._buffer):
             self._fill()
         piece = self._buffer[self._used : self._used + size]
         self._used += len(piece)
         return piece
 
-    def _fill(self) -> None:
-        self._wait_at_most()
+    def wait(self, until: float) -> bool:
+        """Wait for something to read, or for its end; False at `until` (time.monotonic())."""
+        if self._used < len(self._buffer):
+            return True
+        while True:
+            left = until - time.monotonic()
+            try:
+                self._fill(max(left, 0.001))
+                return True
+            except TimeoutError:
+                if left <= 0:
+                    return False
+
+    def _fill(self, at_most: float = POLL) -> None:
+        self._wait_at_most(at_most)
         data = self._stream.recv(BUFFER)
         self._buffer, self._used = data, 0
         if len(self.head) < 256:
@@ -81,23 +102,23 @@ class Wire:
             self._received += len(data)
             if self._received > GREETING_LIMIT:
                 raise _aborted("too much was sent before the key exchange was done")
-        if isinstance(self._stream, socket.socket) and self._stream.family != socket.AF_UNIX:
+        if self._tcp:
             # Else the server's next small packet waits up to 40 ms for our delayed ACK.
             with contextlib.suppress(OSError, AttributeError):
-                self._stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+                self._tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 
     def send(self, data: bytes) -> int:
         """Write some of the data; TimeoutError when none can be written for now."""
         self._wait_at_most()
         return self._stream.send(data)
 
-    def _wait_at_most(self) -> None:
+    def _wait_at_most(self, seconds: float = POLL) -> None:
         left = self.deadline - time.monotonic()
         if left <= 0:
             self.expired = True
         if self.expired or self._ended:
             raise _aborted("the connection was ended on this side")
-        timeout = min(POLL, left)
+        timeout = min(seconds, left)
         if timeout != self._timeout:  # each setting is a call of the kernel
             self._timeout = timeout
             self._stream.settimeout(timeout)
@@ -222,12 +243,17 @@ def new_transport(wire: Wire, host_key_kinds: Sequence[str] = ()) -> paramiko.Tr
     # paramiko documents "a socket-like object"; its type stubs name three classes.
     sock = cast(socket.socket, wire)
     transport = paramiko.Transport(sock, packetizer_class=Listener)
+    prepare(transport, host_key_kinds)
+    return transport
+
+
+def prepare(transport: paramiko.Transport, host_key_kinds: Sequence[str]) -> None:
+    """What to ask the server for first."""
     options = transport.get_security_options()
     options.ciphers = _first(FAST_CIPHERS, options.ciphers)
     wanted = [x for kind in host_key_kinds for x in (RSA if kind == "ssh-rsa" else (kind,))]
     options.key_types = _first(wanted, options.key_types)
     transport.banner_timeout = math.inf  # the wire's deadline ends this wait
-    return transport
 
 
 def listener(transport: paramiko.Transport) -> Listener:

@@ -22,6 +22,8 @@ from clustercheck.transport.ssh import Ssh
 from tests.transport.shared import later
 from tools.fetch import program
 
+pytestmark = pytest.mark.usefixtures("each_engine")
+
 Peer = Callable[[Callable[[socket.socket], None]], int]
 ED25519 = "AAAAC3NzaC1lZDI1NTE5AAAAIDA" + "a" * 40 + "A"  # some public key
 GREETING = b"SSH-2.0-OpenSSH_9.2\r\n"
@@ -62,7 +64,7 @@ def peer() -> Iterator[Peer]:
 
 
 @pytest.fixture
-def transport(tmp_path: Path) -> Iterator[Ssh]:
+def transport(each_engine: None, tmp_path: Path) -> Iterator[Ssh]:
     settings = SshSettings(
         config=(),
         known_hosts=(str(tmp_path / "known_hosts"),),

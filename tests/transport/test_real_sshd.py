@@ -23,6 +23,8 @@ from tests.host import PASSPHRASE, PASSWORD, Host, make_key
 from tests.transport.shared import later, node, run, ssh
 from tools.fetch import program
 
+pytestmark = pytest.mark.usefixtures("each_engine")
+
 
 def refused(transport: Ssh, to: Node) -> Unreachable:
     """Why the node cannot be connected to."""

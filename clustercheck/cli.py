@@ -6,75 +6,61 @@ import os
 import signal
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
 from clustercheck import __version__, exit_codes
+from clustercheck.arguments import (
+    AskPassphraseOption,
+    AskPasswordOption,
+    BecomeOption,
+    ChecksOption,
+    ConnectTimeoutOption,
+    ExcludeOption,
+    FormOption,
+    HeavyParallelOption,
+    HostKeysOption,
+    InventoryOption,
+    JumpOption,
+    KeyOption,
+    KnownHostsOption,
+    MaxTimeOption,
+    NodesOption,
+    OptionOption,
+    OutputOption,
+    ParallelOption,
+    PortOption,
+    RecordOption,
+    SkipOption,
+    SshConfigOption,
+    TimeoutOption,
+    UserOption,
+    VerboseOption,
+)
 from clustercheck.errors import ConfigError, UsageError
-
-if TYPE_CHECKING:
-    pass
 
 # typer's own complaints about the command line, whatever it has them from
 COMMAND_LINE_ERROR: Any = typer.BadParameter.__mro__[2]
 
+# "\b" keeps the lines as they are
+EXAMPLES = """\b
+Examples:
+  clustercheck run                      check this machine
+  clustercheck run -w 'gpu[01-16]'      check these nodes, reached as ssh reaches them
+  clustercheck run -i inventory.ini     check all nodes of an inventory
+  clustercheck explain ntp.offset       what a finding means, and what to do
+"""
+
 app = typer.Typer(
     name="clustercheck",
     help="Which nodes are fit for work, what is wrong with the others, and what to do about it.",
+    epilog=EXAMPLES,
+    invoke_without_command=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-
-InventoryOption = Annotated[
-    Path | None,
-    typer.Option(
-        "-i",
-        "--inventory",
-        envvar="CLUSTERCHECK_INVENTORY",
-        metavar="FILE",
-        help="Inventory (INI, Ansible's too). Without one and without -w: this machine.",
-    ),
-]
-NodesOption = Annotated[
-    str | None,
-    typer.Option(
-        "-w",
-        "--nodes",
-        metavar="NODES",
-        help="Nodes: 'gpu[01-16]!gpu07', @GROUP, user@host as with ssh, - for standard input.",
-    ),
-]
-ExcludeOption = Annotated[str, typer.Option("-x", "--exclude", metavar="NODES", help="Not these.")]
-ChecksOption = Annotated[
-    str, typer.Option("-c", "--checks", metavar="CHECK,…", help="Only these checks.")
-]
-SkipOption = Annotated[str, typer.Option("--skip", metavar="CHECK,…", help="Not these checks.")]
-OptionOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-o", "--option", metavar="CHECK.OPTION=VALUE", help="Set a check's option (repeatable)."
-    ),
-]
-FormOption = Annotated[
-    str,
-    typer.Option("--format", metavar="FORM", help="text, json, jsonl, csv or markdown."),
-]
-OutputOption = Annotated[
-    Path | None,
-    typer.Option("--output", metavar="FILE", help="Write the report there, all or nothing."),
-]
-VerboseOption = Annotated[
-    int,
-    typer.Option(
-        "-v",
-        "--verbose",
-        count=True,
-        help="Say more (-vv: the libraries' words too).",
-        show_default=False,
-    ),
-]
 
 
 def _version(wanted: bool) -> None:
@@ -85,12 +71,16 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def clustercheck(
+    context: typer.Context,
     version: Annotated[
         bool,
         typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
     ] = False,
 ) -> None:
-    """Options that stand before the command."""
+    """Show the help where no command is given."""
+    if context.invoked_subcommand is None:
+        print(context.get_help(), file=sys.stderr)
+        raise typer.Exit(exit_codes.USAGE)
 
 
 @app.command()
@@ -101,69 +91,29 @@ def run(
     checks: ChecksOption = "",
     skip: SkipOption = "",
     option: OptionOption = None,
-    user: Annotated[str, typer.Option("-l", "--user", help="Login name, where none is set.")] = "",
-    port: Annotated[int, typer.Option("-p", "--port", help="Port, where none is set.")] = 0,
-    key: Annotated[str, typer.Option("--key", help="Private key file, where none is set.")] = "",
-    jump: Annotated[str, typer.Option("-J", "--jump", help="Jump host, where none is set.")] = "",
-    become: Annotated[
-        str, typer.Option("--become", metavar="sudo", help="Way to root, where none is set.")
-    ] = "",
-    ssh_config: Annotated[
-        Path | None,
-        typer.Option("-F", "--ssh-config", metavar="FILE", help="In place of ~/.ssh/config."),
-    ] = None,
-    known_hosts: Annotated[
-        Path | None,
-        typer.Option("--known-hosts", metavar="FILE", help="In place of ~/.ssh/known_hosts."),
-    ] = None,
-    host_keys: Annotated[
-        str,
-        typer.Option(
-            "--host-keys",
-            metavar="strict|accept-new",
-            help="accept-new adds the keys of unknown hosts; a changed key is always refused.",
-        ),
-    ] = "strict",
-    ask_password: Annotated[
-        bool,
-        typer.Option(
-            "-k", "--ask-password", help="Ask for a password (or set CLUSTERCHECK_PASSWORD)."
-        ),
-    ] = False,
-    ask_passphrase: Annotated[
-        bool,
-        typer.Option(
-            "--ask-passphrase", help="Ask for the key's (or set CLUSTERCHECK_PASSPHRASE)."
-        ),
-    ] = False,
-    parallel: Annotated[
-        int, typer.Option("--parallel", min=0, help="Nodes at a time; 0: 64, or what can be.")
-    ] = 0,
-    connect_timeout: Annotated[
-        float, typer.Option("--connect-timeout", min=0, help="Seconds; 0: as ssh, else 10.")
-    ] = 0,
-    timeout: Annotated[
-        float,
-        typer.Option(
-            "--timeout", min=0, help="Seconds for a node; 0: the slowest probe's limit and 15."
-        ),
-    ] = 0,
-    max_time: Annotated[
-        float, typer.Option("--max-time", min=0, help="Seconds for the whole run; 0: no limit.")
-    ] = 0,
-    heavy_parallel: Annotated[
-        int,
-        typer.Option("--heavy-parallel", min=1, help="Nodes that load one shared thing at a time."),
-    ] = 1,
-    record: Annotated[
-        Path | None,
-        typer.Option("--record", metavar="DIR", help="Keep the answers there, for `judge`."),
-    ] = None,
+    user: UserOption = "",
+    port: PortOption = 0,
+    key: KeyOption = "",
+    jump: JumpOption = "",
+    become: BecomeOption = "",
+    ssh_config: SshConfigOption = None,
+    known_hosts: KnownHostsOption = None,
+    host_keys: HostKeysOption = "strict",
+    ask_password: AskPasswordOption = False,
+    ask_passphrase: AskPassphraseOption = False,
+    parallel: ParallelOption = 0,
+    connect_timeout: ConnectTimeoutOption = 0,
+    timeout: TimeoutOption = 0,
+    max_time: MaxTimeOption = 0,
+    heavy_parallel: HeavyParallelOption = 1,
+    record: RecordOption = None,
     form: FormOption = "text",
     output: OutputOption = None,
     verbose: VerboseOption = 0,
 ) -> int:
     """Ask the nodes, judge the answers, report.
+
+    Without -i and -w, it is this machine that is checked.
 
     Exit code: 0 all pass, 1 worst is a warning, 2 any failure, 3 something could not be found out,
     64 wrong usage, 78 wrong configuration.
@@ -203,7 +153,10 @@ def judge(
     output: OutputOption = None,
     verbose: VerboseOption = 0,
 ) -> int:
-    """Judge a recorded run again, with other thresholds, and touch no node."""
+    """Judge a recorded run again, and touch no node.
+
+    With -o or an inventory's options, thresholds are others than when it was recorded.
+    """
     from clustercheck import execute, planning
 
     _log(verbose)
@@ -224,7 +177,11 @@ def list_checks(
 @app.command("explain")
 def explain_word(
     word: Annotated[
-        str, typer.Argument(metavar="NAME[.CODE]", help="A check, or a finding's code.")
+        str,
+        typer.Argument(
+            metavar="NAME[.CODE]",
+            help="ntp, ntp.offset, ntp.warn_offset: a check, a finding, an option.",
+        ),
     ] = "",
     effective: Annotated[
         bool, typer.Option("--effective", help="The options as they stand for a node.")
@@ -233,7 +190,10 @@ def explain_word(
     nodes: NodesOption = None,
     option: OptionOption = None,
 ) -> None:
-    """Tell all about a check or a finding: options, codes, remedies, what the field notes say."""
+    """Tell all about a check, a finding or an option.
+
+    What it means, what to do about it, and what the field notes say of it.
+    """
     from clustercheck import explain, planning
 
     wanted = planning.Wanted(inventory, nodes, options=tuple(option or ()))
@@ -263,7 +223,10 @@ def script(
     ] = False,
     become: Annotated[str, typer.Option("--become", metavar="sudo", help="As with run.")] = "",
 ) -> None:
-    """Print exactly what would run on a node (the first of them), to read it before trusting it."""
+    """Print exactly what would run on a node.
+
+    It is the script for the first of the nodes, to be read before it is trusted.
+    """
     from clustercheck import execute, planning
 
     wanted = planning.Wanted(inventory, nodes, "", checks, skip, tuple(option or ()))
@@ -275,11 +238,18 @@ def first_inventory(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="Where to; never overwritten.")
     ] = Path("inventory.ini"),
-    slurm: Annotated[bool, typer.Option("--slurm", help="Nodes and partitions of Slurm.")] = False,
-    hosts: Annotated[bool, typer.Option("--hosts", help="The names of /etc/hosts.")] = False,
-    nodes: Annotated[str, typer.Option("-w", "--nodes", help="A node set: gpu[01-16].")] = "",
+    slurm: Annotated[
+        bool, typer.Option("--slurm", help="From Slurm, a group for each partition.")
+    ] = False,
+    hosts: Annotated[bool, typer.Option("--hosts", help="From /etc/hosts.")] = False,
+    nodes: Annotated[
+        str, typer.Option("-w", "--nodes", metavar="NODES", help="A node set: 'gpu[01-16]'.")
+    ] = "",
 ) -> None:
-    """Write a first inventory: from Slurm if it is there, from /etc/hosts, or from a node set."""
+    """Write a first inventory.
+
+    It comes from Slurm where that is there, else from /etc/hosts; or from a node set.
+    """
     from clustercheck import init
 
     source = _source(slurm, hosts, nodes)
@@ -340,7 +310,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     try:
         status = app(arguments, standalone_mode=False, prog_name="clustercheck")
     except COMMAND_LINE_ERROR as error:
-        _complain(error.format_message(), exit_codes.USAGE)
+        _complain(_worded(error.format_message()), exit_codes.USAGE)
     except UsageError as error:
         _complain(str(error), exit_codes.USAGE)
     except ConfigError as error:
@@ -350,6 +320,12 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(141)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _worded(complaint: str) -> str:
+    if "extra argument" in complaint:  # `clustercheck run gpu01`, as with ssh
+        return f"{complaint}; nodes are named with -w, checks with -c"
+    return complaint
 
 
 def _complain(text: str, status: int) -> NoReturn:

@@ -46,6 +46,13 @@ class Way:
         become = self.defaults["become"]
         if become not in ("", "sudo"):
             raise UsageError(f"--become: sudo is the only way, not {become!r}")
+        # read as if empty, a name with a slip in it would be blamed on the nodes
+        if self.ssh_config and not self.ssh_config.expanduser().exists():
+            raise UsageError(f"-F: there is no file {str(self.ssh_config)!r}; /dev/null is none")
+        known = self.known_hosts
+        if known and self.host_keys == "strict" and not known.expanduser().exists():
+            hint = "--host-keys accept-new would make it"
+            raise UsageError(f"--known-hosts: there is no file {str(known)!r}; {hint}")
 
 
 @dataclass(frozen=True)
@@ -89,7 +96,8 @@ def run(wanted: Wanted, way: Way, limits: Limits, shown: Shown, record: Path | N
     plan = planning.plan(chosen, nodes, ssh, bounds, limits.max_seconds)
     out = Out(shown)
     recorder = Recorder(record, list(chosen.checks), [n.name for n in nodes]) if record else None
-    notes = [*([note] if note else []), *(chosen.inventory.notes if shown.verbose else ())]
+    notes = [text for text in (note, planning.strangers(chosen, wanted.inventory)) if text]
+    notes += chosen.inventory.notes if shown.verbose else ()
 
     def keep(answer: Answer) -> None:
         if recorder:
@@ -126,6 +134,8 @@ def judge(directory: Path, wanted: Wanted, shown: Shown) -> int:
 def script_text(wanted: Wanted, become: str, heavy: bool) -> str:
     """What would run on the first of the chosen nodes."""
     chosen = planning.choose(wanted)
+    if heavy and not any(check.heavy_probe for check in chosen.checks.values()):
+        raise UsageError(f"--heavy: no second step has {', '.join(chosen.checks)}")
     plan = planning.plan(chosen, chosen.nodes, None, Bounds(1, 1), None)
     node = chosen.nodes[0]
     asked = plan.asked(_asked_by_script(node))

@@ -26,9 +26,9 @@ SINFO = ("sinfo", "--all", "--Node", "--noheader", "--format=%N|%R|%o|%T")
 HEADER = """\
 # The nodes to be checked, {source}.
 #
-# Look through it, and take out what is no node to be checked. Then:
-#   clustercheck run -i FILE -w {first}    ask one node first
-#   clustercheck run -i FILE    ask all
+# Look through it, and take out what is no node to be checked. Then ask one node, and all:
+#   clustercheck run -i FILE -w {first}
+#   clustercheck run -i FILE
 #
 # Login name, port, key and jump host are those of ~/.ssh/config, if not set here.
 # Options of a check: clustercheck explain NAME; they go below [check:NAME].

@@ -50,7 +50,9 @@ def _overrides(overrides: Sequence[str]) -> Layer:
         name, equals, value = (part.strip() for part in text.partition("="))
         check, dot, option = name.partition(".")
         if not (equals and dot and check and option):
-            raise UsageError(f"-o: {shorten(text)} is not CHECK.option=value, as ntp.warn=0.5")
+            raise UsageError(
+                f"-o: {shorten(text)} is not CHECK.OPTION=VALUE, as tmp.warn_percent=70"
+            )
         layer.setdefault(check, {})[option] = Setting(value, OVERRIDE)
     return layer
 

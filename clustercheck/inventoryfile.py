@@ -107,7 +107,8 @@ def _decode(data: bytes) -> tuple[list[str], list[tuple[int, str]]]:
             continue
         if "\0" in lines[-1]:
             faults.append((number, "holds a NUL byte; save the file as UTF-8 text"))
-    return lines, faults
+    # a program or an image: one fault says enough
+    return lines, faults[:1] if b"\0" in data else faults
 
 
 def _is_address(text: str) -> bool:

@@ -44,7 +44,9 @@ def _access(answer: Answer, checks: Mapping[str, AnyCheck]) -> list[Finding]:
         found.append(reach.finding(answer.code, answer.message))
     needing = [n for n, told in answer.told.items() if told.needs_root]
     wanting = [n for n, told in answer.told.items() if told.wanted_root]
-    if answer.root_refused:
+    if answer.root_refused and not (needing or wanting):
+        found.append(skip("as_user", "sudo refused, and nothing that was asked needs root"))
+    elif answer.root_refused:
         said = answer.root_refused.partition(" ")[2].strip() or "sudo did not answer within 5 s"
         names = ", ".join(dict.fromkeys(needing + wanting))
         found.append(reach.finding("root", f"sudo refused: {said}; not looked at: {names}"))

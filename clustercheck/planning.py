@@ -12,6 +12,7 @@ from clustercheck import inventory, plugin, registry
 from clustercheck.check import AnyCheck
 from clustercheck.errors import UsageError, nearest
 from clustercheck.fanout import Bounds
+from clustercheck.fold import fold
 from clustercheck.node import Node
 from clustercheck.nodeset import shorten
 from clustercheck.run import Plan
@@ -73,6 +74,14 @@ def choose(wanted: Wanted, stdin: TextIO | None = None) -> Chosen:
     else:
         nodes = select(found, wanted.nodes, wanted.exclude, stdin or sys.stdin)
     return dataclasses.replace(all_of_it, nodes=nodes)
+
+
+def strangers(chosen: Chosen, inventory: Path | None) -> str:
+    """A note on nodes that the inventory in use does not have, which may be a slip; or ""."""
+    names = [node.name for node in chosen.nodes if node.name not in chosen.inventory.nodes]
+    if inventory is None or not names:
+        return ""
+    return f"not in {inventory}, and reached as with ssh: {fold(names)}"
 
 
 def choose_all(wanted: Wanted) -> Chosen:

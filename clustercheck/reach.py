@@ -80,7 +80,8 @@ CODES: dict[str, Code] = {
     ),
     "key_passphrase": _code(
         "The private key is locked, and there was no right passphrase for it.",
-        "Load it into an agent with `ssh-add FILE`, or let the passphrase be asked for.",
+        "Load it into an agent with `ssh-add FILE`, or let the passphrase be asked for with "
+        "--ask-passphrase (or set CLUSTERCHECK_PASSPHRASE).",
     ),
     "key_unreadable": _code(
         "The private key's file is missing, unreadable or of a form that is not known.",

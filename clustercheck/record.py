@@ -100,12 +100,12 @@ def _why(error: OSError) -> str:
 def read(directory: Path) -> tuple[Recorded, list[Answer]]:
     """The recorded run and all its nodes' answers, in the order of the run's report.
 
-    A node whose answer was not kept has one that says so. Raises UsageError where no run was
-    recorded, ConfigError with the file's name for one that cannot be read or is damaged.
+    A node whose answer was not kept has one that says so. Raises ConfigError where no run was
+    recorded, and with the file's name for one that cannot be read or is damaged.
     """
     about = directory / "run.json"
     if not about.exists():
-        raise UsageError(f"{directory} holds no recorded run; make one with run --record DIR")
+        raise ConfigError(f"{directory} holds no recorded run; make one with run --record DIR")
     recorded = _recorded(_text(about), str(about))
     answers: dict[str, Answer] = {}
     try:

@@ -11,6 +11,8 @@ from clustercheck.node import Node
 from clustercheck.nodeset import NodeSetError, check_name, evaluate, expand, shorten
 from clustercheck.settings import Inventory
 
+MOST_NAMED = 12  # groups, where one is asked for that is not there
+
 # An IPv6 address is in brackets there, which are not those of a range.
 _URL_OF_ADDRESS = re.compile(r"ssh://(?:[^@/]+@)?\[[0-9A-Fa-f:.]+\](?::[0-9]+)?/?")
 _URL = re.compile(r"ssh://(?:([^/]+)@)?(\[[^\]]+\]|[^:/@]+)(?::([0-9]{1,5}))?/?")
@@ -92,7 +94,10 @@ def _operand(inventory: Inventory, operand: str) -> dict[str, Node]:
 
 def _group(groups: Mapping[str, tuple[str, ...]], name: str) -> tuple[str, ...]:
     if name not in groups:
-        hint = nearest(name, groups) or "; an inventory (-i) has groups as [GROUP]"
+        known = [group for group in groups if group != "all"]
+        there_are = f"; the groups are {', '.join(known[:MOST_NAMED])}" if known else ""
+        there_are += ", …" if len(known) > MOST_NAMED else ""
+        hint = nearest(name, groups) or there_are or "; an inventory (-i) has groups as [GROUP]"
         raise NodeSetError(f"no group is called {name!r}{hint}")
     return groups[name]
 

@@ -48,6 +48,7 @@ class Effective(NamedTuple):
     option: str
     value: str
     where: str
+    unit: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,7 +115,8 @@ class Inventory:
             for option in check.option_fields():
                 value = as_text(getattr(options, option.name))
                 where = settings[option.name].where if option.name in settings else "default"
-                rows.append(Effective(name, option.name, value, where))
+                unit = option.metadata.get("unit", "")
+                rows.append(Effective(name, option.name, value, where, unit))
         return rows
 
     def with_checks(self, checks: Mapping[str, AnyCheck]) -> "Inventory":

@@ -1,6 +1,8 @@
 """The command line, as a user meets it: faults in one line, exit codes, signals, secrets."""
 
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -33,16 +35,45 @@ def test_version_and_help() -> None:
         assert f"\n  {command} " in done.out
 
 
+def test_no_command_shows_the_help() -> None:
+    done = clustercheck()
+    assert done.status == 64 and done.out == ""
+    assert "clustercheck run -i inventory.ini" in done.err
+
+
+@pytest.mark.parametrize("command", ["", "run", "judge", "checks", "explain", "script", "init"])
+def test_help_names_what_to_give_in_the_users_words(command: str) -> None:
+    done = clustercheck(*command.split(), "--help", env={"COLUMNS": "80"})
+    assert done.status == 0
+    assert (
+        "range>" not in done.out
+        and "<int" not in done.out
+        and "..." not in done.out.replace("[ARGS]...", "")
+    )
+    assert "default: 0" not in done.out, "says what happens, not the number that stands for it"
+
+
+def test_a_node_that_the_inventory_does_not_have_is_noted(fine: Path) -> None:
+    words = ["-w", "here,127.0.0.1", "-p", "1", "-F", os.devnull, "-c", "fine"]
+    done = clustercheck("run", "-i", fine.name, *words, cwd=fine.parent)
+    assert f"\nnote: not in {fine.name}, and reached as with ssh: 127.0.0.1\n" in done.out
+    assert "\nnote: " not in clustercheck("run", "-i", fine, "-c", "fine").out
+
+
 @pytest.mark.parametrize(
     ("words", "line"),
     [
         (["runn"], "No such command 'runn'"),
+        (["run", "gpu01"], "nodes are named with -w"),
+        (["run", "-F", "/nonexistent/config"], "-F: there is no file '/nonexistent/config'"),
+        (["run", "--known-hosts", "/nonexistent/known"], "there is no file '/nonexistent/known'"),
+        (["script", "-c", "selinux", "--heavy"], "no second step"),
         (["run", "--nosuch"], "No such option: --nosuch"),
         (["run", "--parallel", "many"], "Invalid value for '--parallel'"),
         (["run", "-c", "ntpp"], "-c: no check is called 'ntpp'; did you mean 'ntp'?"),
         (["run", "--skip", "tmpp"], "--skip: no check is called 'tmpp'; did you mean 'tmp'?"),
         (["run", "-c", "ntp", "--skip", "ntp"], "no check is left"),
-        (["run", "-o", "ntp"], "-o: 'ntp' is not CHECK.option=value"),
+        (["run", "-o", "ntp"], "-o: 'ntp' is not CHECK.OPTION=VALUE"),
         (["run", "-o", "ntp.warn_ofset=1"], "did you mean 'warn_offset'?"),
         (["run", "-x", "node01"], "-x needs nodes to exclude from"),
         (["run", "-w", ""], "selects no node"),
@@ -149,7 +180,8 @@ def test_explain_says_what_to_do_and_where_from(fine: Path) -> None:
     done = clustercheck(
         "explain", "--effective", "-i", fine, "-w", "here", "-o", "ntp.warn_offset=0.3"
     )
-    assert "0.3" in done.out and "-o" in done.out and "default" in done.out
+    assert re.search(r"\nntp.warn_offset +0\.3 s +-o\n", done.out), done.out
+    assert re.search(r"\nntp.fail_offset +1 s +default\n", done.out), done.out
 
 
 def test_a_closed_pipe_is_no_traceback(fine: Path) -> None:

@@ -66,7 +66,7 @@ def test_from_scontrol(machine: Path, tmp_path: Path) -> None:
     text = init.first_inventory()
     assert settings_of(text) == CLUSTER + "\n[all:vars]\n"
     assert "\n# Powered down when this was written: cloud[01-02] (-x leaves nodes out).\n" in text
-    assert "clustercheck run -i FILE -w cloud01 " in text
+    assert "clustercheck run -i FILE -w cloud01\n" in text
     assert (machine / "scontrol.arguments").read_text() == "--oneliner show nodes\n"
     found = read(tmp_path, text)
     assert len(found.nodes) == 9 and found.nodes["gpu01"].groups == ("staff", "gpu")
@@ -178,7 +178,7 @@ def test_from_a_node_set(tmp_path: Path) -> None:
     text = init.first_inventory("gpu[01-16]!gpu07,login1,gpu[20:21]")
     assert settings_of(text) == "\ngpu[01-06,08-16,20-21]\nlogin1\n\n[all:vars]\n"
     assert len(read(tmp_path, text).nodes) == 18
-    assert "clustercheck run -i FILE -w gpu01 " in text
+    assert "clustercheck run -i FILE -w gpu01\n" in text
 
 
 @pytest.mark.parametrize(

@@ -296,6 +296,7 @@ def faults(tmp_path: Path, text: str | bytes) -> list[str]:
             "inventory.ini:1: byte 1 of the line, 0xff, is not UTF-8; save the file as UTF-8",
         ),
         ("n1\nn\0\n", "inventory.ini:2: holds a NUL byte; save the file as UTF-8 text"),
+        ("n\0\nn\0\n", "inventory.ini:1: holds a NUL byte; save the file as UTF-8 text"),
         (
             "\n---\nall:\n",
             "inventory.ini:1: YAML or JSON; write an inventory as INI, [GROUP] and nodes",
@@ -345,8 +346,8 @@ def test_no_file_to_read(tmp_path: Path, name: str, expected: str) -> None:
 @pytest.mark.parametrize(
     ("override", "expected"),
     [
-        ("ntp.warn", "-o: 'ntp.warn' is not CHECK.option=value, as ntp.warn=0.5"),
-        ("warn=1", "-o: 'warn=1' is not CHECK.option=value, as ntp.warn=0.5"),
+        ("ntp.warn", "-o: 'ntp.warn' is not CHECK.OPTION=VALUE, as tmp.warn_percent=70"),
+        ("warn=1", "-o: 'warn=1' is not CHECK.OPTION=VALUE, as tmp.warn_percent=70"),
         ("npt.warn=1", "-o: no check is called 'npt'; did you mean 'ntp'?"),
         ("ntp.wran=1", "-o: check ntp has no option 'wran'; did you mean 'warn'?"),
         ("ntp.warn=x", "-o: ntp.warn: 'x' is not a number of s; write one such as 0.5"),

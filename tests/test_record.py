@@ -322,7 +322,7 @@ def test_an_answer_of_another_run(tmp_path: Path) -> None:
 
 
 def test_no_run_at_all(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="holds no recorded run; make one with run --record DIR"):
+    with pytest.raises(ConfigError, match="holds no recorded run; make one with run --record DIR"):
         record.read(tmp_path / "none")
 
 

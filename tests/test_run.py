@@ -24,7 +24,9 @@ from clustercheck.check import (
     unknown,
     warn,
 )
+from clustercheck.facts import Told
 from clustercheck.fanout import Bounds
+from clustercheck.judging import judge_node
 from clustercheck.node import Node
 from clustercheck.report import Report
 from clustercheck.run import Plan, Watch, run
@@ -394,9 +396,6 @@ def test_a_crash_here_is_unknown_too() -> None:
 def test_a_check_that_needs_root_is_named_once_a_node() -> None:
     """Run by an ordinary user, made up by the transport's user where the tests run as root."""
     answer = Answer("n0", ["a", "b", "c"], uid="1000")
-    from clustercheck.facts import Told
-    from clustercheck.judging import judge_node
-
     checks = {"a": check(needs_root=True), "b": check(needs_root=True), "c": check()}
     answer.told = {
         "a": Told(needs_root=True),
@@ -415,6 +414,20 @@ def test_a_check_that_needs_root_is_named_once_a_node() -> None:
         "skip b.needs_root: not looked at: needs root",
         "pass c.found: it said yes",
     ]
+
+
+@pytest.mark.parametrize(
+    ("told", "expected"),
+    [
+        (Told(wanted_root=True, whole=True), "unknown root: sudo refused: no such user; not looked"
+         " at: a"),
+        (Told(whole=True), "skip as_user: sudo refused, and nothing that was asked needs root"),
+    ],
+)  # fmt: skip
+def test_sudo_refused_counts_where_root_was_wanted(told: Told, expected: str) -> None:
+    answer = Answer("n0", ["a"], told={"a": told}, root_refused="1 no such user")
+    found = judge_node(answer, {"a": check()}, lambda name, node: NoOptions()).findings["access"]
+    assert [f"{f.status.value} {f.code}: {f.message}" for f in found] == [expected]
 
 
 @pytest.mark.parametrize("nodes", [200])

@@ -117,9 +117,9 @@ def test_standard_input(inventory: Inventory) -> None:
     ("nodes", "exclude", "stdin", "expected"),
     [
         ("@gpuu", None, "", "-w: no group is called 'gpuu'; did you mean 'gpu'?"),
-        ("gpu01", "@xyzzy", "", "-x: no group is called 'xyzzy'; an inventory (-i) has groups as"
-         " [GROUP]"),
-        ("@", None, "", "-w: no group is called ''; an inventory (-i) has groups as [GROUP]"),
+        ("gpu01", "@xyzzy", "", "-x: no group is called 'xyzzy'; the groups are gpu, cpu1, cpu2,"
+         " fast, cpu"),
+        ("@", None, "", "-w: no group is called ''; the groups are gpu, cpu1, cpu2, fast, cpu"),
         ("gpu01!gpu01", None, "", "-w 'gpu01!gpu01' selects no node; name nodes with -w, as "
          "-w 'gpu[01-16]'"),
         (None, "@all", "", "-x '@all' selects no node; name nodes with -w, as -w 'gpu[01-16]'"),
@@ -138,7 +138,8 @@ def test_standard_input(inventory: Inventory) -> None:
          "node's name"),
         ("a@-v", None, "", "-w: '-v' would be an option of ssh, not a node's name"),
         ("-v@a", None, "", "-w: '-v' cannot be a user; write user@node"),
-        ("@a@b", None, "", "-w: no group is called 'a@b'; an inventory (-i) has groups as [GROUP]"),
+        ("@a@b", None, "", "-w: no group is called 'a@b'; the groups are gpu, cpu1, cpu2, fast,"
+         " cpu"),
         ("a\x1bb", None, "", "-w: 'a\\x1bb' is not a node's name; write letters, digits and . - _ "
          "only"),
         ("../x", None, "", "-w: '../x' is not a node's name; write letters, digits and . - _ only"),

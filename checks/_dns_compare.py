@@ -46,7 +46,7 @@ def _differences(
                 differs.append(f"{name} is {one} here and {other} there")
         differs += _reference_itself(here, facts, found)
     elif node in found.outliers:
-        differs.append("which ones was not asked")
+        differs.append("which ones is not known")
     else:  # of IPv6 names, a node without IPv6 sees nothing, and its sum cannot show it
         differs += [
             f"{name} has no address here"

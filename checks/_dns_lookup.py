@@ -8,7 +8,8 @@ from clustercheck.check import Facts, Finding, MissingFact, Quantity, fail, ok, 
 
 from ._dns_answers import is_address
 from ._dns_own import is_loopback
-from ._dns_remedies import ALLOW_QUESTIONS, MEND_SERVER, ONE_SEARCH, READABLE, THREE_SERVERS
+from ._dns_records import no_answer, refuses_all
+from ._dns_remedies import MEND_SERVER, ONE_SEARCH, READABLE, THREE_SERVERS
 from ._dns_resolv import MOST_SERVERS, Resolv, parse
 
 STUBS = ("127.0.0.53", "127.0.0.54")  # systemd-resolved
@@ -118,11 +119,9 @@ def judge_lookup(
     else:
         yield ok("lookup", f"a look-up that no file answers takes {took}", value=value)
     for server in servers:
-        state, _, code = states.get(server, "").partition(" ")
-        if state == "refuses":
-            message = f"the name server {server} answers {code} to every question about the nodes"
-            yield warn("server_error", message, ALLOW_QUESTIONS)
-        if state == "late" and f"said@{server}" not in facts:
+        if code := refuses_all(facts, server):
+            yield no_answer(server, code, "every question about nodes")
+        if states.get(server) == "late" and f"said@{server}" not in facts:
             message = f"the name server {server} was too slow to be asked about all nodes"
             yield skip("not_asked", message)
 

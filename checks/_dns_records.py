@@ -6,7 +6,14 @@ from clustercheck.check import Facts, Finding, fail, ok, warn
 
 from ._dns_answers import Reply, addresses, said
 from ._dns_own import Own, is_loopback, same_name
-from ._dns_remedies import ADD_REVERSE, ALLOW_QUESTIONS, HOSTS_OR_DNS, SAME_ZONE
+from ._dns_remedies import (
+    ADD_REVERSE,
+    ALLOW_QUESTIONS,
+    HOSTS_OR_DNS,
+    MEND_SERVER,
+    MEND_ZONE,
+    SAME_ZONE,
+)
 
 
 def judge_records(
@@ -20,11 +27,8 @@ def judge_records(
     forward = {s: [r for r in rs if r.kind != "PTR"] for s, rs in replies.items()}
     for server, answers in forward.items():
         for reply in answers:
-            if not reply.definite and f"{server} refuses" not in facts.get("servers", ""):
-                message = f"the name server {server} says {reply.code} for {reply.name}"
-                if reply.code == "TIMEOUT":
-                    message = f"the name server {server} gives no answer for {reply.name}"
-                yield warn("server_error", message, ALLOW_QUESTIONS)
+            if not reply.definite and not refuses_all(facts, server):
+                yield no_answer(server, reply.code, reply.name)
     sure = {s: a for s, a in forward.items() if a and all(r.definite for r in a)}
     by_answer: dict[str, list[str]] = {}
     for server, answers in sure.items():
@@ -37,6 +41,26 @@ def judge_records(
         yield from _against_own(own, sure, records)
     if wanted != "ignored" and not reverse_known:
         yield from _reverse(replies, wanted)
+
+
+def refuses_all(facts: Facts, server: str) -> str:
+    """The code with which the server answers all questions about nodes; "" where it does not."""
+    for line in facts.get("servers", "").splitlines():
+        name, _, state = line.partition(" ")
+        if name == server and state.startswith("refuses "):
+            return state.split()[1]
+    return ""
+
+
+def no_answer(server: str, code: str, what: str) -> Finding:
+    """The finding for a code that is no answer. what: the name that was asked for."""
+    if code == "TIMEOUT":
+        message = f"the name server {server} does not answer for {what}, though it does for others"
+        return warn("no_answer", message, MEND_SERVER)
+    message = f"the name server {server} says {code} for {what}"
+    if code == "REFUSED":
+        return warn("refused", message, ALLOW_QUESTIONS)
+    return warn("servfail", message, MEND_ZONE)
 
 
 def _against_own(

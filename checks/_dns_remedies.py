@@ -48,8 +48,13 @@ MEND_SERVER = Remedy(
     "file; `options timeout:1 attempts:2` shortens the wait.",
 )
 ALLOW_QUESTIONS = Remedy(
-    "Look in the server's log why it refuses or fails: its rules for who may ask (allow-query, "
-    "allow-recursion), a zone that could not be loaded, a forwarder that does not answer.",
+    "Let the server answer this network: look at its rules for who may ask (bind: allow-query, "
+    "allow-recursion; unbound: access-control). A server that has only zones of its own refuses "
+    "all others: it is no server for resolv.conf.",
+)
+MEND_ZONE = Remedy(
+    "Look in the server's log why it cannot answer: a zone that could not be loaded, a forwarder "
+    "that does not answer, a signature (DNSSEC) that does not fit.",
 )
 ONE_SEARCH = Remedy(
     "Put all domains in one line `search DOMAIN DOMAIN` in resolv.conf: of several search and "

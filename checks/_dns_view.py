@@ -73,9 +73,9 @@ def view_of(facts: Facts) -> View:
 
 
 def parse_table(text: str) -> dict[str, Row]:
-    """Rows "NAME IPv4,… IPv6,…" by name; "-" stands for no address."""
+    """Rows "NAME IPv4,… IPv6,…" by name, in lines or with ";" between; "-" is no address."""
     table = {}
-    for line in text.splitlines():
+    for line in text.replace(";", "\n").splitlines():
         words = line.split()
         if len(words) == 3:
             name, four, six = words

@@ -1,7 +1,8 @@
 """Every node's name resolves, on every node and to the same address.
 
-A name that one node resolves otherwise loses jobs in ways that name no name: a job stays in
-CONFIGURING, one rank of an MPI job waits for the others, a mount hangs, a login takes ten seconds.
+A name that one node resolves otherwise loses jobs in ways that name no name: the controller does
+not reach a node, one rank of an MPI job waits for the others, a mount hangs, a login takes ten
+seconds.
 The usual causes: the node's own name on a loopback address (installers write `127.0.1.1 NAME` into
 /etc/hosts), a node whose /etc/hosts missed the last change, a name server that does not answer, so
 that each look-up waits for it first.
@@ -49,6 +50,7 @@ from ._dns_remedies import (
     HOSTS_OR_DNS,
     LESS_NAMES,
     MEND_SERVER,
+    MEND_ZONE,
     ONE_SEARCH,
     OWN_ADDRESS,
     OWN_LINE,
@@ -119,7 +121,7 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
     if view is None or dead:
         return
     if cut:
-        message = f"only {view.asked} of {view.total} names of nodes could be tried in 15 s"
+        message = f"only {view.asked} of {view.total} names of nodes could be tried in the time"
         yield unknown("cut", message, LESS_NAMES)
     elif view.total and not view.missing_count:
         yield ok("names", f"all {view.total} names of nodes have addresses")
@@ -193,10 +195,9 @@ CODES = {
         "A name server does not answer; where it is the first, every look-up waits for it.",
         (MEND_SERVER,),
     ),
-    "server_error": Code(
-        "A name server answers SERVFAIL, REFUSED or not at all for names of nodes.",
-        (ALLOW_QUESTIONS,),
-    ),
+    "refused": Code("A name server refuses questions about nodes (REFUSED).", (ALLOW_QUESTIONS,)),
+    "servfail": Code("A name server fails at questions about nodes (SERVFAIL).", (MEND_ZONE,)),
+    "no_answer": Code("A name server loses questions about the node.", (MEND_SERVER,)),
     "not_asked": Code("The name servers could not be asked from this machine."),
     "servers_disagree": Code("Name servers say different things of the node.", (SAME_ZONE,)),
     "records": Code("What DNS says of the node, asked directly."),

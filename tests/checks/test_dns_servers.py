@@ -158,8 +158,7 @@ def test_a_server_that_refuses_all() -> None:
         found = asked(["node01", "node02"], label)
     assert found["node01"]["servers"] == f"{label} refuses REFUSED"
     assert judged_by(found["node01"], label) == [
-        f"warn server_error: the name server {label} answers REFUSED to every question about the "
-        "nodes"
+        f"warn refused: the name server {label} says REFUSED for every question about nodes"
     ]
 
 
@@ -200,7 +199,7 @@ def test_a_server_that_fails_for_one_name() -> None:
     assert found["node01"]["servers"] == f"{label} answers"
     assert judged_by(found["node01"], label) == ["pass"]
     assert judged_by(found["node02"], label) == [
-        f"warn server_error: the name server {label} says SERVFAIL for node02.{ZONE}"
+        f"warn servfail: the name server {label} says SERVFAIL for node02.{ZONE}"
     ]
 
 
@@ -212,7 +211,8 @@ def test_a_server_that_loses_questions_about_one_name() -> None:
     with replying(reply) as label:
         found = asked(["node01", "node02"], label, domain="")
     assert judged_by(found["node02"], label) == [
-        f"warn server_error: the name server {label} gives no answer for node02"
+        f"warn no_answer: the name server {label} does not answer for node02, though it does for "
+        "others"
     ]
 
 

@@ -57,7 +57,11 @@ HARMFUL = (
 
 def probes(check: AnyCheck) -> dict[str, str]:
     """The check's texts for sh by the name of their field."""
-    texts = {"probe": check.probe, "heavy_probe": check.heavy_probe}
+    texts = {
+        "probe": check.probe,
+        "heavy_probe": check.heavy_probe,
+        "follow_probe": check.follow_probe,
+    }
     return {field: text for field, text in texts.items() if text.strip()}
 
 
@@ -70,6 +74,8 @@ def whole_script(name: str, text: str) -> str:
     lines += [f"{key}='{value}'" for key, value in values.items()]
     if check.probe_peers:
         lines.append("PEERS='node02'")
+    if check.probe_nodes:
+        lines.append("NODES='node01'")
     lines += ["probe() {", text.strip("\n"), "}", "probe", 'exit "$?"', ""]
     return "\n".join(lines)
 

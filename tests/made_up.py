@@ -5,12 +5,12 @@ import os
 import shlex
 import subprocess
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from clustercheck import facts, registry, script, verdict
-from clustercheck.check import Facts
+from clustercheck.check import Facts, Target
 from tests.shells import SHELLS, sh_folder, shell_words
 
 CHECKS = registry.load()
@@ -86,7 +86,13 @@ class MadeUpNode:
             (folder / name).unlink(missing_ok=True)
 
     def told(
-        self, name: str, *, shell: str = "sh", path: str | None = None, **changed: Any
+        self,
+        name: str,
+        *,
+        shell: str = "sh",
+        path: str | None = None,
+        peers: Sequence[Target] = (),
+        **changed: Any,
     ) -> facts.Told:
         """What the real probe tells: the script and its probes run in `shell`, one of SHELLS.
 
@@ -100,7 +106,7 @@ class MadeUpNode:
         asked = [script.Asked(name, CHECKS[name], options_of(name, **changed))]
         done = subprocess.run(
             [*(shell_words(shell) if shell in SHELLS else [shell]), "-s"],
-            input=script.build(frame, asked).encode(),
+            input=script.build(frame, asked, peers=peers).encode(),
             capture_output=True,
             timeout=60,
             env={"HOME": str(self.root), "PATH": os.environ["PATH"]},

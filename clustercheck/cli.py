@@ -211,6 +211,19 @@ def explain_word(
         raise UsageError("explain what? Give a check (see `clustercheck checks`) or a code")
 
 
+@app.command("cuda")
+def cuda_version(
+    version: Annotated[str, typer.Argument(metavar="[VERSION]", help="12.4; none lists all.")] = "",
+) -> None:
+    """Tell which drivers and GPUs a CUDA version needs.
+
+    It comes from a table, and touches no node.
+    """
+    from clustercheck import cuda
+
+    sys.stdout.write(cuda.page(version))
+
+
 @app.command()
 def script(
     inventory: InventoryOption = None,

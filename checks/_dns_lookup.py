@@ -47,7 +47,7 @@ def resolv_of(facts: Facts) -> Resolv:
 
 def servers_of(facts: Facts, resolv: Resolv) -> list[str]:
     """The servers that the node's look-ups end at and that this machine can ask as well."""
-    servers = resolv.used
+    servers = resolv.used if facts["asked"] != "no" else ()
     if servers and all(server in STUBS for server in servers):
         servers = parse(facts.get("upstream", "")).servers
     return [s for s in dict.fromkeys(servers) if is_address(s) and not is_loopback(s)]
@@ -81,49 +81,58 @@ def judge_lookup(
 
     asked: servers of the option. limit: seconds. unresolved: a name that is needed has no address.
     """
-    found = lookup(facts, resolv)
-    servers = [*dict.fromkeys([*servers_of(facts, resolv), *asked])]
+    used = servers_of(facts, resolv)
+    servers = [*dict.fromkeys([*used, *asked])]
     if servers and "servers" not in facts:
         yield unknown("not_asked", "the name servers could not be asked from this machine in time")
-    states = dict(
-        line.split(" ", 1) for line in facts.get("servers", "").splitlines() if " " in line
-    )
+    lines = facts.get("servers", "").splitlines()
+    states = dict(line.split(" ", 1) for line in lines if " " in line)
     dead = {
-        s: states[s] for s in servers if states.get(s, "").split(" ")[0] in ("silent", "closed")
+        server: _where(server, states[server], resolv)
+        for server in servers
+        if states.get(server, "").split(" ")[0] in ("silent", "closed")
     }
-    took, value = "", None
-    if found.seconds is not None:
-        took = f"{found.seconds:.1f} s" if found.seconds >= 0.05 else "less than 0.1 s"
-        value = Quantity(found.seconds, "s")
+    own_dead = "; ".join(words for server, words in dead.items() if server in used)
+    yield _cost(lookup(facts, resolv), resolv, own_dead, limit, unresolved)
+    for server in servers:
+        if server in dead and server not in used:
+            yield warn("dead_server", dead[server], MEND_SERVER)
+        if code := refuses_all(facts, server):
+            yield no_answer(server, code, "every question about nodes")
+        if states.get(server) == "late" and f"said@{server}" not in facts:
+            message = f"the name server {server} was too slow to be asked about all nodes"
+            yield skip("not_asked", message)
+
+
+def _cost(found: Lookup, resolv: Resolv, dead: str, limit: float, unresolved: bool) -> Finding:
+    """What a look-up costs on the node.
+
+    dead: those of its servers that do not answer this machine, in words.
+    """
+    if found.seconds is None:
+        return ok("lookup", "names come from files alone, as nsswitch.conf says")
+    value = Quantity(found.seconds, "s")
+    # whole seconds where they are time-outs: the rest is chance, and nodes are to say the same
+    took = f"{found.seconds:.0f} s" if found.dead or found.delayed else f"{found.seconds:.1f} s"
     if found.dead:
         message = (
             f"no name server answers the node ({', '.join(resolv.used) or 'none is named'}): a "
             f"look-up ends after {took} without an answer"
         )
         if unresolved:
-            yield fail("no_server", f"{message}, and names of nodes need it", MEND_SERVER)
-        else:
-            yield warn("no_server", message, MEND_SERVER)
-    elif dead or found.delayed:
-        who = "; ".join(_where(server, state, resolv) for server, state in dead.items())
-        who = who or "a name server before the one that answers is silent"
-        cost = ""
-        if found.delayed:
-            cost = f"; on the node each look-up that no file answers takes {took}"
-        yield warn("dead_server", who + cost, MEND_SERVER, value=value if found.delayed else None)
-    elif found.seconds is not None and found.seconds > limit:
+            return fail("no_server", f"{message}, and names of nodes need it", MEND_SERVER)
+        return warn("no_server", message, MEND_SERVER)
+    if found.delayed:
+        who = dead or "a name server before the one that answers is silent"
+        cost = f"on the node each look-up that no file answers takes {took}"
+        return warn("dead_server", f"{who}; {cost}", MEND_SERVER, value=value)
+    if dead:
+        return warn("dead_server", dead, MEND_SERVER)
+    if found.seconds > limit:
         message = f"a look-up takes {took}, should take {limit:g} s at most"
-        yield warn("slow", message, MEND_SERVER, value=value)
-    elif found.seconds is None:
-        yield ok("lookup", "names come from files alone, as nsswitch.conf says")
-    else:
-        yield ok("lookup", f"a look-up that no file answers takes {took}", value=value)
-    for server in servers:
-        if code := refuses_all(facts, server):
-            yield no_answer(server, code, "every question about nodes")
-        if states.get(server) == "late" and f"said@{server}" not in facts:
-            message = f"the name server {server} was too slow to be asked about all nodes"
-            yield skip("not_asked", message)
+        return warn("slow", message, MEND_SERVER, value=value)
+    took = took if found.seconds >= 0.05 else "less than 0.1 s"
+    return ok("lookup", f"a look-up that no file answers takes {took}", value=value)
 
 
 def _where(server: str, state: str, resolv: Resolv) -> str:

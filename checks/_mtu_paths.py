@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from clustercheck.check import Facts, Finding, Quantity, Remedy, fail, ok, skip, unknown
+from clustercheck.check import Facts, Finding, Quantity, Remedy, fail, ok, skip, unknown, warn
 
 from ._mtu_remedies import (
     FEWER,
@@ -116,10 +116,16 @@ def judge_paths(facts: Facts) -> Iterator[Finding]:
             yield _of_full(path)
 
 
+def not_ours(path: Path) -> Finding:
+    """A hole of which other pairs of nodes tell that the peer's side is at fault."""
+    message = f"packets of {path.size} bytes vanish on the other side of the path"
+    return warn("hole", message + _largest(path), ONE_MTU, peer=path.peer, value=_value(path))
+
+
 def _of_full(path: Path) -> Finding:
     if path.full == "arrives":
         return ok("path", f"packets of {path.size} bytes arrive whole", peer=path.peer)
-    value = Quantity(path.passes, "B", less_is_worse=True) if path.passes else None
+    value = _value(path)
     if path.full == "local" and path.mtu < path.size:
         if path.passes < path.mtu:
             message = f"not even packets of {path.mtu} bytes, the MTU of {path.device}, arrive"
@@ -137,6 +143,10 @@ def _of_full(path: Path) -> Finding:
         return fail("router", message + _largest(path), ONE_MTU, peer=path.peer, value=value)
     message = f"packets of {path.size} bytes vanish on the path without a word"
     return fail("hole", message + _largest(path), ONE_MTU, peer=path.peer, value=value)
+
+
+def _value(path: Path) -> Quantity | None:
+    return Quantity(path.passes, "B", less_is_worse=True) if path.passes else None
 
 
 def _largest(path: Path) -> str:

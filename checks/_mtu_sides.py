@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from clustercheck.check import Facts, Finding, fail, warn
 
 from ._mtu_links import in_use, parse_links
-from ._mtu_paths import Path, paths
+from ._mtu_paths import Path, not_ours, paths
 from ._mtu_remedies import LOOSE_LINK, SEE_SWITCH, SET_MTU
 
 
@@ -66,13 +66,15 @@ def sides(nodes: Mapping[str, Facts]) -> Iterator[tuple[str, Finding]]:
             if passing.get((peer, node), 0) >= size:
                 message = f"packets of {size} bytes arrive the other way: one link of several is at"
                 yield node, fail("side", f"{message} fault", LOOSE_LINK, peer=peer)
-            elif 0 < own_mtu < size:
+            elif 0 < own_mtu < size or (node_is_well and not peer_is_well):
                 blamed.setdefault(peer, []).append(size)
+                if peer in nodes:
+                    yield node, not_ours(path)
             elif node_is_well and peer_is_well:
                 message = f"both pass packets of {size} bytes to other nodes: the fault is between"
                 yield node, fail("side", f"{message} their switches", LOOSE_LINK, peer=peer)
-            elif node_is_well or peer_is_well:
-                blamed.setdefault(peer if node_is_well else node, []).append(size)
+            elif peer_is_well:
+                blamed.setdefault(node, []).append(size)
     for node, sizes in blamed.items():
         if node in nodes:
             yield node, _blame(own[node], sizes)

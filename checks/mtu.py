@@ -178,7 +178,7 @@ CHECK = Check(
         "path": Code("A full packet, not to be cut, went to the other node and back."),
         "hole": Code(
             "Small packets arrive and full ones vanish: a smaller MTU on the path that nobody tells"
-            " of.",
+            " of. A warning where the other node's side is at fault.",
             (ONE_MTU,),
         ),
         "router": Code("A router says that full packets are too big for the way on.", (ONE_MTU,)),

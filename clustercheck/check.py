@@ -200,7 +200,8 @@ class Check(Generic[OptionsT]):
     probe_from_here: what only this machine can see, for all nodes with equal options at once:
         facts by node name. Called once in a run, beside the fan-out.
     compare: what only shows between nodes: (node, finding) for each that differs, from the facts
-        and options of all nodes that answered.
+        and options of all nodes that answered. A finding about a peer takes the place of the
+        judge's with that code and peer: where others tell better whose fault it is.
     """
 
     title: str

@@ -126,6 +126,12 @@ def _excuse(results: dict[str, NodeResult]) -> None:
 
 
 def _add(results: dict[str, NodeResult], node: str, check: str, finding: Finding) -> None:
+    """Add a finding; one about a peer takes the place of that of the same code and peer."""
     result = results[node]
-    findings = {**result.findings, check: [*result.findings.get(check, ()), finding]}
+    kept = [
+        f
+        for f in result.findings.get(check, ())
+        if not finding.peer or (f.code, f.peer) != (finding.code, finding.peer)
+    ]
+    findings = {**result.findings, check: [*kept, finding]}
     results[node] = NodeResult(node, findings, result.seconds)

@@ -1,5 +1,6 @@
 """A run over made-up checks and this machine's own sh: order, limits, heavy steps, ends."""
 
+import dataclasses
 import signal
 import threading
 import time
@@ -187,6 +188,24 @@ def test_a_node_without_peers_is_judged_all_the_same() -> None:
     of_pairs = check("fact tried 0", judge=lambda facts, options: (), probe_peers=True)
     assert told(run(plan({"c": of_pairs}), Watch()))["n0"] == [
         "skip c.no_peers: no other node to try"
+    ]
+
+
+def test_a_comparison_may_say_better_whose_fault_it_is() -> None:
+    def compare(facts: object, options: object) -> Iterable[tuple[str, Finding]]:
+        yield "n0", ok("found", "it is the other side's fault", peer="n1")
+
+    def judge(facts: Facts, options: NoOptions) -> Iterable[Finding]:
+        yield ok("found", "the node itself is well")
+        for peer in facts["peers"].split():
+            yield fail("found", "no answer", REMEDY, peer=peer)
+
+    checks = {"c": check('fact peers "$(echo $PEERS)"', judge=judge, probe_peers=True)}
+    checks["c"] = dataclasses.replace(checks["c"], compare=compare)
+    assert told(run(plan(checks, 3), Watch()))["n0"] == [
+        "pass c.found: the node itself is well",
+        "fail c.found: no answer",
+        "pass c.found: it is the other side's fault",
     ]
 
 

@@ -222,11 +222,17 @@ def test_a_node_that_nobody_passes_to_while_others_pass_is_at_fault() -> None:
         "b": with_peers(peer("c", "silent", 1500), peer("a", "arrives")),
         "c": with_peers(peer("a", "silent", 1500), peer("b", "silent", 1500)),
     }
+    other_side = (
+        "packets of 9000 bytes vanish on the other side of the path; the largest that arrives is"
+        " 1500 bytes"
+    )
     assert compared(nodes) == {
+        "a": [f"warn hole c: {other_side}"],
+        "b": [f"warn hole c: {other_side}"],
         "c": [
             "fail side: packets of 9000 bytes pass between other nodes and to and from this one in"
             " none of 4 tries: its own switch port, cable or interface is at fault"
-        ]
+        ],
     }
 
 
@@ -244,10 +250,19 @@ def test_an_interface_that_is_smaller_on_the_other_side_is_named() -> None:
         "b": with_peers(peer("a", "arrives", size=1500, mtu=1500), mtu=1500),
     }
     nodes["c"] = with_peers(peer("a", "arrives"))
-    assert compared(nodes) == {
-        "b": ["fail side: packets of 9000 bytes from 1 other nodes end here, for eth0 has MTU 1500"]
+    other_side = {
+        "a": [
+            "warn hole b: packets of 9000 bytes vanish on the other side of the path; the largest"
+            " that arrives is 1500 bytes"
+        ]
     }
-    assert compared(nodes, mtu=9000) == {}, "the judge has said it"
+    assert compared(nodes) == {
+        **other_side,
+        "b": [
+            "fail side: packets of 9000 bytes from 1 other nodes end here, for eth0 has MTU 1500"
+        ],
+    }
+    assert compared(nodes, mtu=9000) == other_side, "of b, the judge has said it"
 
 
 def test_where_both_pass_to_others_the_fault_is_between_them() -> None:

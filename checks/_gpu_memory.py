@@ -10,7 +10,7 @@ from ._gpu_remedies import END_PARENT, FIND_HOLDER, LOOK_AS_ROOT, SEE_WHOSE
 
 # They have each GPU open and take none of its memory: the driver's own daemons, DCGM, monitors.
 DAEMONS = re.compile(
-    r"nvidia-(persist|smi|power|fabric)|nv-(hostengine|fabricm)|dcgm|nvtop|gpud|telegraf|nvidia_gpu"
+    r"nvidia-(persist|smi|power|fabric|device)|nv-(hostengine|fabricm)|dcgm|nvtop|gpud|telegraf|nvidia_gpu"
 )
 # a container's or a job's control group, and how it is called
 PLACES = (

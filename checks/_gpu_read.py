@@ -12,7 +12,7 @@ from clustercheck.check import Facts
 from ._gpu_table import gpu_rows, user_rows
 
 # what nvidia-smi writes in place of a value: it has none, or the GPU gives none any more
-NO_VALUE = re.compile(r"\[?(N/A|Not Supported|Not Found|Requested functionality.*|)\]?")
+NO_VALUE = re.compile(r"\[.*\]|N/A|")
 BROKEN = re.compile(r"\[?(.*Unknown Error|.*is lost.*|.*requires (?:reset|restart).*|ERR!)\]?")
 # of the table for people, whatever its layout: "Driver Version: 390.12", since 610 "KMD Version"
 DRIVER = re.compile(r"\b(?:driver|kmd) version\s*:\s*([0-9][0-9.]*)", re.IGNORECASE)
@@ -180,6 +180,17 @@ def _modes(details: str) -> dict[str, str]:
         elif mode := re.search(r"<virtualization_mode>(.*(?:vgpu|vsga).*)<", line, re.IGNORECASE):
             found[address] = mode[1]
     return found
+
+
+def deprecated(facts: Facts) -> list[str]:
+    """The columns that this nvidia-smi still knows and has no value for any more."""
+    columns = [
+        column
+        for row in cells(facts["gpus"])
+        for column, cell in row.items()
+        if "deprecated" in cell and column != "driver_version"
+    ]
+    return list(dict.fromkeys(columns))
 
 
 def attached(facts: Facts) -> int | None:

@@ -20,7 +20,7 @@ from . import _gpu_cuda as cuda
 from ._gpu_here import facts_here
 from ._gpu_memory import judge_memory
 from ._gpu_probe import PROBE
-from ._gpu_read import Gpu, Versions, attached, gpus, models, short, versions
+from ._gpu_read import Gpu, Versions, attached, deprecated, gpus, models, short, versions
 from ._gpu_remedies import (
     END_PARENT,
     FIND_GPU,
@@ -53,7 +53,7 @@ MAKERS = {"1002": "AMD", "8086": "Intel"}
 class Options:
     count: Annotated[int, Ge(-1)] = option(
         -1,
-        "how many GPUs there are; 0: none is wanted, -1: as many as are on the PCI bus",
+        "how many GPUs there are; 0: none is wanted, -1: as many as the driver has on the PCI bus",
         unit="GPUs",
     )
     model: tuple[str, ...] = option(
@@ -81,12 +81,12 @@ class Options:
 
 def judge(facts: Facts, options: Options) -> Iterator[Finding]:
     found = nvidias(facts)
+    no_gpu = not found and not is_loaded(facts)
     if facts["tool"] == "absent":
-        problem = None if not found and not is_loaded(facts) else _no_tool(facts, options)
+        problem: Finding | None = _no_tool(facts, options)
     else:
         problem = trouble(facts, options.answer_seconds)
-    no_gpu = not found and not is_loaded(facts)
-    if no_gpu and (facts["tool"] == "absent" or (problem and problem.code == "driver")):
+    if no_gpu and problem and problem.code in ("driver", "tool"):
         yield _none(facts, options)
     elif problem and problem.code == "devices" and facts["container"] and options.count <= 0:
         yield skip("none", "no GPU was given to this container")
@@ -147,9 +147,9 @@ def _answered(facts: Facts, options: Options) -> Iterator[Finding]:
     if options.require_cuda:
         yield from judge_cuda(facts, found, of_driver.driver, options.require_cuda)
     yield from judge_memory(facts, [gpu for gpu in found if not gpu.broken], options.held_mib)
-    if facts["refused"]:
-        fields = ", ".join(facts["refused"].split())
-        yield skip("field", f"this nvidia-smi does not know the field {fields}")
+    fields = [*facts["refused"].split(), *deprecated(facts)]
+    if fields:
+        yield skip("field", f"not told by this nvidia-smi: {', '.join(fields)}")
 
 
 def _driver(facts: Facts, found: Versions, options: Options) -> Iterator[Finding]:
@@ -184,12 +184,14 @@ def _driver(facts: Facts, found: Versions, options: Options) -> Iterator[Finding
 def _count(facts: Facts, found: list[Gpu], options: Options) -> Iterator[Finding]:
     here = len(found)
     says = attached(facts)
+    driven = [card for card in nvidias(facts) if card.driver == "nvidia"]
+    apart = [card for card in nvidias(facts) if card.driver != "nvidia"]
     if options.count > 0:
         wanted, of = options.count, ""
-    elif facts["container"] or not nvidias(facts):
+    elif facts["container"] or not driven:
         wanted, of = here, ""  # a container sees the host's whole bus; some GPUs are on none
     else:
-        wanted, of = len(nvidias(facts)), ", as many as are on the PCI bus"
+        wanted, of = len(driven), ", as many as the driver has on the PCI bus"
     if here != wanted:
         listed = {short(gpu.address) for gpu in found if gpu.address}
         away = [card.address for card in nvidias(facts) if short(card.address) not in listed]
@@ -200,6 +202,9 @@ def _count(facts: Facts, found: list[Gpu], options: Options) -> Iterator[Finding
     else:
         kinds = ", ".join(dict.fromkeys(gpu.name or "of unknown name" for gpu in found))
         yield ok("count", f"{plural(here)}: {kinds}")
+        if apart and options.count < 0 and not facts["container"]:
+            where = ", ".join(f"{card.address} (driver: {card.driver})" for card in apart)
+            yield warn("count", f"the driver does not have the NVIDIA GPU at {where}", FIND_GPU)
 
 
 def _model(found: list[Gpu], options: Options) -> Iterator[Finding]:
@@ -268,7 +273,7 @@ CHECK = Check(
         "memory": Code("Memory in use without a process.", (FIND_HOLDER, LOOK_AS_ROOT)),
         "hidden": Code("Memory of processes that nvidia-smi does not list.", (SEE_WHOSE,)),
         "stuck": Code("Memory of processes that are dead, or wait for ever.", (END_PARENT,)),
-        "field": Code("A field that this nvidia-smi does not know."),
+        "field": Code("What this nvidia-smi does not know, or does not tell any more."),
     },
     probe=PROBE,
     probe_options=("held_mib", "answer_seconds"),

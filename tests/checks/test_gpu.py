@@ -145,13 +145,25 @@ def test_the_end_of_a_branch_is_told_and_no_fault_by_itself() -> None:
 def test_a_gpu_that_is_missing_is_named() -> None:
     told = facts(TWO)
     told["pci"] += "\n0000:af:00.0 10de 20b2 nvidia"
-    missing = "fail count: 2 GPUs, should be 3, as many as are on the PCI bus; without an answer: "
-    assert judged("gpu", told)[1] == f"{missing}0000:af:00.0"
+    assert judged("gpu", told)[1] == (
+        "fail count: 2 GPUs, should be 3, as many as the driver has on the PCI bus; without an"
+        " answer: 0000:af:00.0"
+    )
     # a container sees the whole bus, and its own GPUs only
     assert judged("gpu", {**told, "container": "/.dockerenv"})[1] == COUNT
     assert judged("gpu", {**told, "pci": ""})[1] == COUNT
     assert judged("gpu", facts(TWO), count=8)[1] == "fail count: 2 GPUs, should be 8"
     assert judged("gpu", facts(TWO), count=2)[1] == COUNT
+
+
+def test_a_gpu_that_the_driver_does_not_have() -> None:
+    told = facts(TWO)
+    told["pci"] += "\n0000:af:00.0 10de 128b nouveau"
+    assert judged("gpu", told)[1:3] == [
+        COUNT,
+        "warn count: the driver does not have the NVIDIA GPU at 0000:af:00.0 (driver: nouveau)",
+    ]
+    assert judged("gpu", told, count=2) == [DRIVER, COUNT, MEMORY]
 
 
 @pytest.mark.parametrize(
@@ -221,7 +233,7 @@ def test_fields_that_nvidia_smi_does_not_know_are_named_and_the_rest_is_judged()
     told = facts(TWO, refused="compute_cap mig.mode.current")
     assert judged("gpu", told) == [
         *(DRIVER, COUNT, MEMORY),
-        "skip field: this nvidia-smi does not know the field compute_cap, mig.mode.current",
+        "skip field: not told by this nvidia-smi: compute_cap, mig.mode.current",
     ]
 
 

@@ -168,9 +168,7 @@ def test_a_fault_of_the_program_is_told(nvml: Path) -> None:
     with nvml.open("a") as file:
         file.write("real.nvmlInit = lambda: 1 / 0\n")
     (found,) = judged("gpu", told())
-    assert found == (
-        "unknown answer: NVML ends with status 1: ZeroDivisionError: division by zero"
-    )
+    assert found == ("unknown answer: NVML ends with status 1: ZeroDivisionError: division by zero")
 
 
 def test_the_keys_are_those_of_the_probe(nvml: Path, tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def test_an_old_nvidia_smi_is_asked_again_without_what_it_does_not_know(
     found = judged("gpu", told, require_cuda="12.0")
     assert found[2].startswith("fail cuda: driver 470.57.02 is too old for CUDA 12.0")
     assert found[3].startswith("pass capability: Tesla V100-SXM2-32GB has compute capability 7.0")
-    assert found[-1] == "skip field: this nvidia-smi does not know the field compute_cap"
+    assert found[-1] == "skip field: not told by this nvidia-smi: compute_cap"
 
 
 def test_a_driver_whose_long_answer_has_no_cuda_version(node: MadeUpNode, shell: str) -> None:

@@ -1,19 +1,16 @@
-"""From a wire to a connection that is logged in, in three ways.
+"""From a wire to a connection that is logged in, in two ways by paramiko alone.
 
 The fast way has no thread for the connection; the plain way drives a paramiko transport by its
-public calls. The general way goes through fabric.Connection, for what lies behind a jump host or a
-ProxyCommand. All use the same keys, the same check of host keys and the same login.
+public calls. The third way, by fabric, is in `general.py`. All use the same keys, the same check of
+host keys and the same login.
 """
 
 import re
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import fabric  # type: ignore[import-untyped]
 import paramiko
-from paramiko.auth_strategy import AuthSource, AuthStrategy, SourceResult
 
 from clustercheck.known_hosts import HostKey
 from clustercheck.transport import Connection, Unreachable
@@ -38,7 +35,6 @@ class Tools:
     host_keys: HostKeys
     keyring: Keyring
     password: Password = field(repr=False)
-    fabric: fabric.Config
 
 
 def open_fast(
@@ -87,109 +83,18 @@ def _greet_and_log_in(
         if not done.is_set() or not transport.is_active():
             raise no_handshake(wire, transport, transport.get_exception(), began)
         wire.greeting = False
-        _check_host_key(transport, route, tools, kinds)
+        check_host_key(transport, route, tools, kinds)
         wire.deadline = deadline
         log_in(transport, wire, route, tools.keyring, tools.password)
     except BaseException as error:
-        cause = _peers_doing(error, wire, transport, began)
+        cause = peers_doing(error, wire, transport, began)
         wire.abort()
         if cause:
             raise cause from error
         raise
 
 
-class _Policy(paramiko.MissingHostKeyPolicy):
-    """paramiko is given no known_hosts of its own, so it asks this one about every host."""
-
-    def __init__(self, stages: "_Stages") -> None:
-        self._stages = stages
-
-    def missing_host_key(
-        self, client: paramiko.SSHClient, hostname: str, key: paramiko.PKey
-    ) -> None:
-        self._stages.check_host_key(client)
-
-
-class _Login(AuthStrategy):
-    """Our login in place of paramiko's."""
-
-    def __init__(self, stages: "_Stages") -> None:
-        super().__init__(paramiko.SSHConfig())
-        self._stages = stages
-
-    def get_sources(self) -> Iterator[AuthSource]:
-        return iter(())
-
-    def authenticate(self, transport: paramiko.Transport) -> list[SourceResult]:
-        self._stages.log_in(transport)
-        return []
-
-
-@dataclass
-class _Stages:
-    """What fabric and paramiko call back on the way to an open connection."""
-
-    wire: Wire
-    route: Route
-    tools: Tools
-    kinds: tuple[str, ...]
-    deadline: float
-    transport: paramiko.Transport | None = None
-
-    def make_transport(
-        self,
-        sock: object,
-        gss_kex: object = None,
-        gss_deleg_creds: object = None,
-        disabled_algorithms: object = None,
-    ) -> paramiko.Transport:
-        """Called by paramiko, before 5.0 with the two of GSS, which are off."""
-        self.transport = new_transport(self.wire, self.kinds)
-        return self.transport
-
-    def check_host_key(self, client: paramiko.SSHClient) -> None:
-        assert self.transport
-        self.wire.greeting = False
-        _check_host_key(self.transport, self.route, self.tools, self.kinds)
-
-    def log_in(self, transport: paramiko.Transport) -> None:
-        self.wire.deadline = self.deadline
-        log_in(transport, self.wire, self.route, self.tools.keyring, self.tools.password)
-
-
-def open_general(
-    wire: Wire, route: Route, tools: Tools, kinds: tuple[str, ...], deadline: float
-) -> SshConnection:
-    """The same through fabric.Connection."""
-    began = time.monotonic()
-    stages = _Stages(wire, route, tools, kinds, deadline)
-    connection = fabric.Connection(
-        host=route.host,
-        user=route.user,
-        port=route.port,
-        config=tools.fabric,
-        gateway=False,
-        connect_kwargs={
-            "sock": wire,
-            "transport_factory": stages.make_transport,
-            "auth_strategy": _Login(stages),
-        },
-    )
-    connection.client.set_missing_host_key_policy(_Policy(stages))
-    try:
-        connection.open()
-    except BaseException as error:
-        cause = _peers_doing(error, wire, stages.transport, began)
-        wire.abort()
-        if cause:
-            raise cause from error
-        raise
-    transport = connection.transport
-    assert isinstance(transport, paramiko.Transport)
-    return SshConnection(transport, wire, keep=connection)
-
-
-def _peers_doing(
+def peers_doing(
     error: BaseException, wire: Wire, transport: paramiko.Transport | None, began: float
 ) -> Unreachable | None:
     """The cause, where the error is not one already and the peer has ended paramiko's thread."""
@@ -200,9 +105,10 @@ def _peers_doing(
     return None
 
 
-def _check_host_key(
+def check_host_key(
     transport: paramiko.Transport, route: Route, tools: Tools, kinds: tuple[str, ...]
 ) -> None:
+    """Return if the key that the server has shown may be trusted; raises as HostKeys.check does."""
     shown = transport.get_remote_server_key()
     tools.host_keys.check(route, HostKey(shown.get_name(), shown.asbytes()), kinds)
 

@@ -5,7 +5,6 @@ import random
 import time
 from typing import Protocol, TypeVar
 
-import fabric  # type: ignore[import-untyped]
 import paramiko
 
 from clustercheck.node import Node
@@ -14,7 +13,7 @@ from clustercheck.transport.dial import Proxy, dial
 from clustercheck.transport.host_keys import AskFor, HostKeys
 from clustercheck.transport.jump import Jumps
 from clustercheck.transport.keys import Keyring
-from clustercheck.transport.opening import Tools, open_fast, open_general, open_plain
+from clustercheck.transport.opening import Tools, open_fast, open_plain
 from clustercheck.transport.password import Password
 from clustercheck.transport.route import Route, Router
 from clustercheck.transport.session import SshConnection
@@ -53,9 +52,7 @@ class Ssh:
             log.info("paramiko %s has no %s", paramiko.__version__, ", ".join(MISSING))
         self._router = Router(settings)
         keyring = Keyring(settings.passphrase, settings.agent)
-        # Empty and lazy: neither fabric's own files nor ssh_config are read for each node.
-        config = fabric.Config(ssh_config=paramiko.SSHConfig(), lazy=True)
-        self._tools = Tools(HostKeys(settings), keyring, Password(settings.password), config)
+        self._tools = Tools(HostKeys(settings), keyring, Password(settings.password))
         self._jumps = Jumps(self._hop)
 
     def connect(self, node: Node, deadline: float) -> Connection:
@@ -102,6 +99,8 @@ class Ssh:
         deadline: float,
     ) -> OpenT | SshConnection:
         where = f"{route.user}@{route.host} port {route.port}"
+        if route.jumps or route.proxy_command:
+            from clustercheck.transport.general import open_general
         if route.jumps:
             log.info("%s: %s by fabric, jump host %s", name, where, ", ".join(route.jumps))
             wire = self._jumps.wire(route, deadline)

@@ -1,6 +1,7 @@
 # make run    check this machine, or the nodes of inventory.ini; ARGS="-c ntp" is handed on
 # make test   all that CI asks: it stops at the first step that fails, each can be made by itself
 # make lint   the steps of it that read the code and do not run it
+# make mend   put right what lint can put right itself: layout, and what is generated
 # make clean  take away all that the others made
 #
 # PYTHON=python3.12 names another Python. All paths are relative, so blanks in ours do no harm.
@@ -9,7 +10,7 @@ PYTHON = python3
 ARGS =
 
 .NOTPARALLEL:
-.PHONY: run test lint clean fetch format style types shell imports docs pytest
+.PHONY: run test lint mend clean fetch format style types shell imports docs pytest
 
 # 0 to 3 is the report's verdict, not a failure of make; scripts call clustercheck itself.
 run: .venv/ready
@@ -28,7 +29,7 @@ fetch: .venv/ready
 	@.venv/bin/python tools/fetch.py
 
 format: .venv/ready
-	@echo '== make format: is it laid out as ruff does? (mend: .venv/bin/ruff format)'
+	@echo '== make format: is it laid out as ruff does? (if not: make mend)'
 	@.venv/bin/ruff format --check --diff --quiet
 
 style: .venv/ready
@@ -50,12 +51,19 @@ imports: .venv/ready
 	@.venv/bin/lint-imports --no-logo >.venv/imports.log || { cat .venv/imports.log; exit 1; }
 
 docs: .venv/ready
-	@echo '== make docs: is what is generated up to date? (mend: .venv/bin/cog -r README.md docs/*.md)'
+	@echo '== make docs: is what is generated up to date? (if not: make mend)'
 	@.venv/bin/cog --verbosity=0 --check --diff README.md docs/*.md
 
 pytest: .venv/ready
 	@echo '== make pytest: the tests (some of them: .venv/bin/pytest tests/test_host.py -k sudo)'
-	@.venv/bin/pytest -n auto --maxprocesses 8 $(ARGS)
+	@.venv/bin/pytest -n auto --maxprocesses 8 --dist loadgroup $(ARGS)
+
+mend: .venv/ready
+	@.venv/bin/ruff format --quiet
+	@.venv/bin/ruff check --fix --quiet
+	@.venv/bin/cog --verbosity=1 -r README.md docs/*.md
+	@.venv/bin/python -m clustercheck.example >.venv/example.ini
+	@cp .venv/example.ini inventory.example.ini
 
 clean:
 	rm -rf .venv .tools build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache

@@ -117,12 +117,12 @@ def _pair(facts: Facts, name: str) -> tuple[float, float]:
 
 
 def side(ahead: float, uncertainty: float | None = None) -> str:
-    """ "0.002000 s (± 0.001000 s) ahead of", said of a clock."""
+    """ "0.002 s (± 0.001 s) ahead of", said of a clock."""
     doubt = f" (± {span(uncertainty)})" if uncertainty is not None else ""
     return f"{span(abs(ahead))}{doubt} {'ahead of' if ahead >= 0 else 'behind'}"
 
 
 def span(seconds: float) -> str:
-    """Seconds to the microsecond where they are few, to 0.1 s where they are many."""
-    decimals = 6 if seconds < 0.01 else 3 if seconds < 1000 else 1
+    """Seconds to the millisecond, finer where they are less, to 0.1 s where they are many."""
+    decimals = 6 if seconds < 0.001 else 3 if seconds < 1000 else 1
     return f"{seconds:.{decimals}f} s"

@@ -30,8 +30,14 @@ def page(word: str, checks: Mapping[str, AnyCheck]) -> str:
     """
     name, _, part = word.partition(".")
     known = _known(checks)
+    if word not in known and part and name in known:
+        parts = [one.partition(".")[2] for one in known if one.startswith(f"{name}.")]
+        hint = nearest(part, parts) or f"; `clustercheck explain {name}` lists them"
+        raise UsageError(f"{name} has no finding or option {part!r}{hint}")
     if word not in known:
-        hint = nearest(word, known) or "; `clustercheck checks` lists the checks"
+        hint = nearest(word, known) or (
+            "; `clustercheck checks` lists the checks, with -i those of an inventory too"
+        )
         raise UsageError(f"no check, finding or option is called {word!r}{hint}")
     if name == reach.NAME:
         lines = _finding(name, part, reach.CODES[part], WAY) if part else _way()
@@ -142,8 +148,12 @@ def _option(name: str, option: str, check: AnyCheck) -> Iterator[str]:
     (field,) = (field for field in check.option_fields() if field.name == option)
     value = as_text(getattr(check.options, option))
     unit = field.metadata.get("unit", "")
-    yield from _wrap(f"{option} = {value or '(empty)'}{' ' + unit if unit else ''}", "  ", "      ")
+    yield from _wrap(f"{option} = {_value(value, unit)}", "  ", "      ")
     yield from _wrap(_sentence(field.metadata.get("text", "")), "      ", "      ")
+
+
+def _value(text: str, unit: str) -> str:
+    return f"{text} {unit}".rstrip() if text else "(empty)"
 
 
 def _codes(name: str, codes: Mapping[str, Code]) -> Iterator[str]:
@@ -226,7 +236,7 @@ def _root(check: AnyCheck) -> str:
 
 def effective(rows: Iterable[Effective]) -> str:
     """The options as they stand for a node, and who set each, in a table."""
-    cells = [(f"{row.check}.{row.option}", row.value, row.where) for row in rows]
+    cells = [(f"{row.check}.{row.option}", _value(row.value, row.unit), row.where) for row in rows]
     return tabulate(
         cells,
         ("option", "value", "set by"),
@@ -236,16 +246,12 @@ def effective(rows: Iterable[Effective]) -> str:
 
 
 def readme_checks(checks: Mapping[str, AnyCheck]) -> str:
-    """The checks as a table in Markdown: what should be so, which findings ask for action."""
-    rows = []
-    for name, check in checks.items():
-        should_be = registry.docs(name).partition("\n\n")[0].replace("\n", " ")
-        asking = [code for code, known in check.codes.items() if known.remedies]
-        sections = {r.see for known in check.codes.values() for r in known.remedies if r.see}
-        codes = ", ".join(f"`{code}`" for code in asking)
-        rows.append((f"`{name}`", should_be, codes, ", ".join(sorted(sections))))
-    headers = ("check", "passes when", "findings that ask for action", "field notes")
-    return tabulate(rows, headers, tablefmt="github", disable_numparse=True)
+    """The checks as a table in Markdown: what each wants to be so."""
+    rows = [
+        (f"`{name}`", registry.docs(name).partition("\n\n")[0].replace("\n", " "))
+        for name in checks
+    ]
+    return tabulate(rows, ("check", "passes when"), tablefmt="github", disable_numparse=True)
 
 
 def readme_exit_codes() -> str:

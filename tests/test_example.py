@@ -42,9 +42,7 @@ def read(folder: Path, text: str, checks: dict[str, AnyCheck]) -> Inventory:
 
 
 def test_the_file_is_up_to_date() -> None:
-    assert FILE.read_text() == example.text(registry.own()), (
-        "make it anew: python -m clustercheck.example > inventory.example.ini"
-    )
+    assert FILE.read_text() == example.text(registry.own()), "make it anew: make mend"
 
 
 def test_as_it_stands_all_is_default(tmp_path: Path) -> None:

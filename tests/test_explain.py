@@ -152,13 +152,14 @@ def test_codes_of_the_frame() -> None:
     ("word", "expected"),
     [
         ("selinx", "no check, finding or option is called 'selinx'; did you mean 'selinux'?"),
-        ("selinux.mod", "called 'selinux.mod'; did you mean 'selinux.mode'?"),
-        (f"{reach.NAME}.refusd", f"did you mean '{reach.NAME}.refused'?"),
-        ("qqqqq", "called 'qqqqq'; `clustercheck checks` lists the checks"),
+        ("selinux.mod", "selinux has no finding or option 'mod'; did you mean 'mode'?"),
+        ("selinux.foo", "no finding or option 'foo'; `clustercheck explain selinux` lists them"),
+        (f"{reach.NAME}.refusd", "did you mean 'refused'?"),
+        ("qqqqq", "called 'qqqqq'; `clustercheck checks` lists the checks, with -i those of an"
+         " inventory too"),
         ("selinux.", "did you mean 'selinux'?"),
-        ("", "called ''; `clustercheck checks` lists the checks"),
     ],
-)
+)  # fmt: skip
 def test_an_unknown_word(word: str, expected: str) -> None:
     with pytest.raises(UsageError) as raised:
         explain.page(word, CHECKS)
@@ -190,7 +191,7 @@ def test_options_as_they_stand_for_a_node(tmp_path: Path) -> None:
     read = inventory.load(file, {"room": MADE_UP}, ["room.space=no"])
     table = explain.effective(read.effective("node03"))
     assert [line.split(maxsplit=1) for line in table.splitlines()[2:]] == [
-        ["room.warn", f"1.5      {file}:4 [gpu:vars]"],
+        ["room.warn", f"1.5 s    {file}:4 [gpu:vars]"],
         ["room.paths", f"/a, /b   {file}:6 [check:room]"],
         ["room.space", "no       -o"],
     ]

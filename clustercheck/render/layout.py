@@ -4,8 +4,10 @@ import re
 
 from wcwidth import wcswidth
 
-# A word with the blank or, in a list of names, the comma that it ends with.
-_WORD = re.compile(r"[^ ,]*(?:,| +|$)")
+# A word with the blank or, in a list of names, the comma that it ends with; a number goes with its
+# unit.
+_UNIT = r"(?:%|[mµn]?s|min|h|days|[KMGT]?i?B|[KMGT]B/s)"
+_WORD = re.compile(rf"(?:[^ ,]*\d {_UNIT}(?![\w/])|)[^ ,]*(?:,| +|$)")
 
 
 def wide(text: str) -> int:

@@ -85,7 +85,7 @@ def test_recorded_answers_of_chronyc(tracking: str, sources: str, expected: list
         (
             ["pn-synced"],
             [
-                "pass synchronised: ntpd follows 10.20.0.11, 0.002263 s behind it",
+                "pass synchronised: ntpd follows 10.20.0.11, 0.002 s behind it",
                 "warn falseticker: 1 of 5 sources is a falseticker: 10.20.0.14",
                 "warn silent: 1 of 5 sources does not answer: 10.20.0.16",
             ],

@@ -219,6 +219,12 @@ def test_no_message_loses_text(of: Report, width: int) -> None:
             assert "".join(visible(finding.message).split(" ")) in together
 
 
+def test_a_number_stays_with_its_unit() -> None:
+    assert wrap("no answer within 10.0 s", 22) == ["no answer within", "10.0 s"]
+    assert wrap("15 MiB free of 300 MiB, 95 %", 17) == ["15 MiB free of", "300 MiB, 95 %"]
+    assert wrap("all of 7 servers", 9) == ["all of 7", "servers"]
+
+
 @settings(deadline=None)
 @given(texts, st.integers(2, 60))
 def test_wrap_leaves_out_nothing_but_blanks(text: str, width: int) -> None:

@@ -271,7 +271,7 @@ CODES = {
 }
 
 CHECK = Check(
-    title="clock and time daemon",
+    title="Clock and time daemon",
     options=Options(),
     judge=judge,
     codes=CODES,

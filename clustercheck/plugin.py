@@ -144,7 +144,7 @@ def _check(options: Options) -> AnyCheck:
     words = shlex.split(options.command)
     remedies = (_remedy(options),)
     return Check(
-        title=f"monitoring plug-in {words[0].rpartition('/')[2] if words else ''}".rstrip(),
+        title=f"Monitoring plug-in {words[0].rpartition('/')[2] if words else ''}".rstrip(),
         options=options,
         judge=judge,
         codes={

@@ -85,7 +85,7 @@ def broken(reason: str) -> AnyCheck:
         yield unknown("not_loaded", f"the check could not be loaded: {reason}")
 
     return Check(
-        title="could not be loaded",
+        title="Could not be loaded",
         options=NoOptions(),
         judge=judge,
         codes={"not_loaded": Code("The check's own module cannot be loaded; mend or remove it.")},

@@ -170,7 +170,7 @@ def test_a_plugin_has_a_page(tmp_path: Path) -> None:
     file = tmp_path / "inventory.ini"
     file.write_text("here\n[check:raid]\ncommand = check_raid -w 1\nremedy = Call Ann.\n")
     page = explain.page("raid", plugin.checks_of(inventory.load(file, CHECKS)))
-    assert page.startswith("raid: monitoring plug-in check_raid\n\nA monitoring plug-in, as Nagios")
+    assert page.startswith("raid: Monitoring plug-in check_raid\n\nA monitoring plug-in, as Nagios")
     assert "  command = check_raid -w 1\n" in page
     assert "  raid.critical\n      The plug-in ended with 2: critical.\n" in page
     assert "      -> as for raid.warning: Call Ann. …\n" in page

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from clustercheck import plugin, registry
 from clustercheck.check import AnyCheck, Check, option
 from clustercheck.errors import ConfigError, UsageError
 from clustercheck.inventory import Inventory, empty, load
@@ -279,4 +280,8 @@ def test_the_page_for_users_is_true(tmp_path: Path) -> None:
     examples = re.findall(r"```ini\n(.*?)```", page.read_text(encoding="utf-8"), re.S)
     assert len(examples) >= 3
     for example in examples:
-        assert loaded(tmp_path, example).nodes
+        path = tmp_path / "example.ini"
+        path.write_text(example)
+        found = load(path, registry.own())
+        assert found.nodes
+        found.with_checks(plugin.checks_of(found))

@@ -127,3 +127,11 @@ def test_timedatectl_before_systemd_239(node: MadeUpNode) -> None:
         'printf "     NTP enabled: n/a\\nNTP synchronized: yes\\n"',
     )
     assert judged("ntp", node.probe("ntp"))[0].startswith("warn unkept:")
+
+
+def test_a_daemon_inside_a_container_is_not_the_nodes(node: MadeUpNode) -> None:
+    node.file("/proc/41/comm", "ntpd\n")
+    node.file("/proc/41/status", "Name:\tntpd\nNSpid:\t41\n")
+    node.file("/proc/42/comm", "chronyd\n")
+    node.file("/proc/42/status", "Name:\tchronyd\nNSpid:\t42\t7\n")
+    assert node.probe("ntp")["running"].split() == ["ntpd", "ntpd"]

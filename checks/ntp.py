@@ -55,7 +55,7 @@ for file in "$ROOT"/proc/[0-9]*/comm; do
             words=$(tr '\0' ' ' <"${file%comm}cmdline")
             [ -n "$words" ] || continue # it has ended, and nobody has noticed yet
         fi
-        inner=$(sed -n 's/^NSpid:[[:space:]]*[0-9]*[[:space:]]*//p' "${file%comm}status" 2>/dev/null)
+        inner=$(sed -n 's/^NSpid:[^0-9]*[0-9]*[^0-9]*//p' "${file%comm}status" 2>/dev/null)
         [ -n "$inner" ] && continue # a daemon in a container of the node keeps no clock of it
         running="$running$name $words$nl"
         ;;

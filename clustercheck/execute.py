@@ -48,7 +48,9 @@ class Way:
             raise UsageError(f"--become: sudo is the only way, not {become!r}")
         # read as if empty, a name with a slip in it would be blamed on the nodes
         if self.ssh_config and not self.ssh_config.expanduser().exists():
-            raise UsageError(f"-F: there is no file {str(self.ssh_config)!r}; /dev/null is none")
+            raise UsageError(
+                f"-F: there is no file {str(self.ssh_config)!r}; /dev/null stands for none"
+            )
         known = self.known_hosts
         if known and self.host_keys == "strict" and not known.expanduser().exists():
             hint = "--host-keys accept-new would make it"
@@ -135,7 +137,9 @@ def script_text(wanted: Wanted, become: str, heavy: bool) -> str:
     """What would run on the first of the chosen nodes."""
     chosen = planning.choose(wanted)
     if heavy and not any(check.heavy_probe for check in chosen.checks.values()):
-        raise UsageError(f"--heavy: no second step has {', '.join(chosen.checks)}")
+        raise UsageError(
+            f"--heavy: nothing is asked in a second step by {', '.join(chosen.checks)}"
+        )
     plan = planning.plan(chosen, chosen.nodes, None, Bounds(1, 1), None)
     node = chosen.nodes[0]
     asked = plan.asked(_asked_by_script(node))

@@ -67,7 +67,7 @@ def test_a_node_that_the_inventory_does_not_have_is_noted(fine: Path) -> None:
         (["run", "gpu01"], "nodes are named with -w"),
         (["run", "-F", "/nonexistent/config"], "-F: there is no file '/nonexistent/config'"),
         (["run", "--known-hosts", "/nonexistent/known"], "there is no file '/nonexistent/known'"),
-        (["script", "-c", "selinux", "--heavy"], "no second step"),
+        (["script", "-c", "selinux", "--heavy"], "nothing is asked in a second step by selinux"),
         (["run", "--nosuch"], "No such option: --nosuch"),
         (["run", "--parallel", "many"], "Invalid value for '--parallel'"),
         (["run", "-c", "ntpp"], "-c: no check is called 'ntpp'; did you mean 'ntp'?"),

@@ -115,7 +115,7 @@ def _excuse(results: dict[str, NodeResult]) -> None:
         findings = {
             check: [
                 skip("blocked", "not to be reached from here either", peer=f.peer)
-                if f.status is Status.UNKNOWN and f.peer in gone
+                if f.status is Status.UNKNOWN and f.peer and f.peer in gone
                 else f
                 for f in found
             ]

@@ -28,6 +28,7 @@ from clustercheck.report import Report
 
 SCHEMA = "clustercheck.record/1"
 _NOT_HERE = Told(whole=True, status="0")
+LARGEST = 64 * 2**20  # bytes; escapes make 24 MiB of a node's 4 MiB at most
 LONGEST_FILE_NAME = 150  # of 255 that file systems take, 143 with eCryptfs: and ".json.new"
 
 
@@ -89,8 +90,12 @@ def file_name(node: str) -> str:
 
 def _write(path: Path, text: str) -> None:
     new = path.with_name(path.name + ".new")
-    new.write_text(text, encoding="utf-8")
-    os.replace(new, path)
+    try:
+        new.write_text(text, encoding="utf-8")
+        os.replace(new, path)
+    except OSError:
+        new.unlink(missing_ok=True)  # half an answer is of no use to anybody
+        raise
 
 
 def _why(error: OSError) -> str:
@@ -129,7 +134,11 @@ def read(directory: Path) -> tuple[Recorded, list[Answer]]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise ConfigError(f"{path}: larger than 64 MiB; this is no answer; take it out")
+        return data.decode("utf-8")
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -151,6 +160,8 @@ def _recorded(text: str, place: str) -> Recorded:
                 raise ValueError(f"{key} is not a list of names")
             if len(set(value)) != len(value):
                 raise ValueError(f"{key} has a name twice")
+            if not all(value):
+                raise ValueError(f"{key} has an empty name")
         started = datetime.fromisoformat(content["started"])
         if started.tzinfo is None:
             raise ValueError("started has no time zone")

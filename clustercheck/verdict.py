@@ -45,10 +45,9 @@ def judge(
         return [skip("needs_root", "not looked at: needs root")]
     if told.status == "limit":
         return [unknown("limit", _limit_message(check, told))]
-    if told.status and not told.whole:
-        detail = f": {told.error}" if told.error else ""
-        status = "its output is too long" if told.status in ("153", "25") else told.status
-        return [unknown("not_answered", f"the probe ended early (status {status}){detail}")]
+    if not told.whole:
+        # Facts that came before the break might tell half of the story, and sound like a pass.
+        return [unknown("not_answered", _broken_off(told))]
     try:
         findings = list(check.judge(told.facts, options))
     except MissingFact as missing:
@@ -73,6 +72,15 @@ def crashed(error: Exception) -> Finding:
     frames = traceback.extract_tb(error.__traceback__)
     place = f" at {frames[-1].filename.rsplit('/', 1)[-1]}:{frames[-1].lineno}" if frames else ""
     return unknown("crashed", f"the check itself failed: {type(error).__name__}: {error}{place}")
+
+
+def _broken_off(told: Told) -> str:
+    detail = f": {told.error}" if told.error else ""
+    if not told.status:
+        return f"the answer broke off before the probe's end{detail}"
+    if told.status in ("153", "25"):  # SIGXFSZ, as a shell's status and as a plain one
+        return f"the probe's output is too long, and was cut{detail}"
+    return f"the probe ended early (status {told.status}){detail}"
 
 
 def _limit_message(check: AnyCheck, told: Told) -> str:

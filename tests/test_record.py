@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import os
+import resource
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -229,6 +230,18 @@ def test_a_disk_that_fills_up_does_not_end_the_run(tmp_path: Path) -> None:
     assert recorder.trouble.startswith("no answer from n1 on was recorded: No such file")
 
 
+def test_half_an_answer_is_not_kept(tmp_path: Path) -> None:
+    recorder = record.Recorder(tmp_path / "run", ["text"], ["n1"])
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        recorder.keep(Answer("n1", ["text"], message="x" * 100_000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert recorder.trouble.startswith("no answer from n1 on was recorded: File too large")
+    assert list((tmp_path / "run" / "nodes").iterdir()) == []
+
+
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     facts=st.dictionaries(st.text(min_size=1), st.text()),
@@ -286,6 +299,7 @@ def damaged(folder: Path, path: str, change: str) -> str:
         ("run.json", '+00:00" -> "', "is damaged (started has no time zone)"),
         ("run.json", '[ "n1" ] -> [ 1 ]', "is damaged (nodes is not a list of names)"),
         ("run.json", '[ "n1" ] -> [ "n1", "n1" ]', "is damaged (nodes has a name twice)"),
+        ("run.json", '[ "n1" ] -> [ "n1", "" ]', "is damaged (nodes has an empty name)"),
         ("nodes/n1.json", " -> ", "not a recorded answer (Expecting value"),
         ("nodes/n1.json", f" -> {'[' * 100_000}", "not a recorded answer ("),
         ("nodes/n1.json", "facts/1 -> facts/2", "not of the form clustercheck.facts/1"),
@@ -311,6 +325,13 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
     record.Recorder(tmp_path / "run", [], ["n1"])
     (tmp_path / "run/nodes/n1.json").write_bytes(b"\xff")
     with pytest.raises(ConfigError, match=r"n1.json: is not UTF-8; record it again"):
+        record.read(tmp_path / "run")
+
+
+def test_a_file_without_end(tmp_path: Path) -> None:
+    record.Recorder(tmp_path / "run", [], ["n1"])
+    (tmp_path / "run/nodes/n1.json").symlink_to("/dev/zero")
+    with pytest.raises(ConfigError, match=r"n1.json: larger than 64 MiB"):
         record.read(tmp_path / "run")
 
 

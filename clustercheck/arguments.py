@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+LONGEST = 1_000_000  # seconds that a limit may be: 11 days, and all that the system's calls take
+
 InventoryOption = Annotated[
     Path | None,
     typer.Option(
@@ -61,7 +63,13 @@ UserOption = Annotated[
 PortOption = Annotated[
     int,
     typer.Option(
-        "-p", "--port", metavar="PORT", help="Port, where none is set.", show_default=False
+        "-p",
+        "--port",
+        min=0,
+        max=65535,
+        metavar="PORT",
+        help="Port, where none is set.",
+        show_default=False,
     ),
 ]
 KeyOption = Annotated[
@@ -113,6 +121,7 @@ ConnectTimeoutOption = Annotated[
     typer.Option(
         "--connect-timeout",
         min=0,
+        max=LONGEST,
         metavar="SECONDS",
         help="For the connection to a node.",
         show_default="ConnectTimeout of ~/.ssh/config, else 10",
@@ -123,6 +132,7 @@ TimeoutOption = Annotated[
     typer.Option(
         "--timeout",
         min=0,
+        max=LONGEST,
         metavar="SECONDS",
         help="For everything about a node.",
         show_default="the slowest probe's limit and 15",
@@ -133,6 +143,7 @@ MaxTimeOption = Annotated[
     typer.Option(
         "--max-time",
         min=0,
+        max=LONGEST,
         metavar="SECONDS",
         help="For the whole run; nodes not reached by then are named.",
         show_default="no limit",

@@ -1,6 +1,5 @@
 """The command line. Everything that costs start-up time is imported where it is used."""
 
-import io
 import logging
 import os
 import signal
@@ -10,7 +9,7 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
-from clustercheck import __version__, exit_codes
+from clustercheck import __version__, exit_codes, streams
 from clustercheck.arguments import (
     AskPassphraseOption,
     AskPasswordOption,
@@ -300,7 +299,10 @@ def _secret(variable: str, prompt: str, ask: bool) -> str:
 
         if not sys.stdin.isatty():
             raise UsageError(f"no terminal to ask on; set {variable} instead")
-        return getpass.getpass(prompt)
+        try:
+            return getpass.getpass(prompt)
+        except EOFError:
+            raise UsageError(f"nothing was typed; or set {variable} instead") from None
     return os.environ.get(variable, "")
 
 
@@ -317,21 +319,28 @@ def _log(verbose: int) -> None:
 
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit. A bug shows its traceback; nothing else does."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # "§" in a locale that has none
-            stream.reconfigure(errors="backslashreplace")
+    output = streams.prepare()
     try:
         status = app(arguments, standalone_mode=False, prog_name="clustercheck")
+        sys.stdout.flush()
     except COMMAND_LINE_ERROR as error:
         _complain(_worded(error.format_message()), exit_codes.USAGE)
     except UsageError as error:
         _complain(str(error), exit_codes.USAGE)
     except ConfigError as error:
         _complain(str(error), exit_codes.CONFIG)
-    except BrokenPipeError:
-        # whoever reads us has seen enough; Python must not complain at exit
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(141)
+    except KeyboardInterrupt:  # before there was anything to report, or while it was written
+        output.give_up()
+        _complain("interrupted", exit_codes.INTERRUPTED)
+    except (OSError, SystemExit) as error:
+        # typer makes 1 of a reader that has gone, which is the exit code of a warning
+        if output.failure is None or (error is not output.failure and isinstance(error, OSError)):
+            raise
+        output.give_up()
+        if isinstance(output.failure, BrokenPipeError):  # whoever reads us has seen enough
+            sys.exit(exit_codes.BROKEN_PIPE)
+        reason = output.failure.strerror
+        _complain(f"cannot write standard output: {reason}", exit_codes.USAGE)
     sys.exit(status if isinstance(status, int) else 0)
 
 
@@ -345,5 +354,5 @@ def _complain(text: str, status: int) -> NoReturn:
     from clustercheck.render.escape import visible
 
     for line in text.splitlines():
-        print(f"clustercheck: {visible(line)}", file=sys.stderr)
+        streams.complain(f"clustercheck: {visible(line)}")
     sys.exit(status)

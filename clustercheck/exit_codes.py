@@ -17,3 +17,7 @@ NOTHING_CHECKED = 3
 # sysexits(3): EX_USAGE and EX_CONFIG.
 USAGE = 64
 CONFIG = 78
+
+# As a shell tells of SIGINT and SIGPIPE.
+INTERRUPTED = 130
+BROKEN_PIPE = 141

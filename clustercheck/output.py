@@ -15,14 +15,18 @@ _NEW_MODE = 0o644  # less the umask
 def check_writable(path: Path) -> None:
     """Raise UsageError where `write_atomically` would fail, before a long run is wasted on it."""
     target = Path(os.path.realpath(path))
-    if target.is_dir():
-        raise UsageError(_line(path, "is a folder; name a file in it"))
-    if not target.parent.is_dir():
-        raise UsageError(_line(path, f"there is no folder {str(target.parent)!r}; make it first"))
-    if _is_special(target):
-        usable = os.access(target, os.W_OK)
-    else:
-        usable = os.access(target.parent, os.W_OK | os.X_OK)
+    try:
+        if target.is_dir():
+            raise UsageError(_line(path, "is a folder; name a file in it"))
+        if not target.parent.is_dir():
+            folder = str(target.parent)
+            raise UsageError(_line(path, f"there is no folder {folder!r}; make it first"))
+        if _is_special(target):
+            usable = os.access(target, os.W_OK)
+        else:
+            usable = os.access(target.parent, os.W_OK | os.X_OK)
+    except OSError as error:  # a name that is too long
+        raise UsageError(_line(path, f"{error.strerror}; {_remedy(error)}")) from None
     if not usable:
         raise UsageError(_line(path, "no permission to write there; choose another place"))
 

@@ -6,6 +6,7 @@ over the same connection, one node at a time for each shared thing.
 
 import logging
 import queue
+import sys
 import threading
 import time
 import traceback
@@ -20,6 +21,10 @@ from clustercheck.facts import Reader
 from clustercheck.node import Node
 from clustercheck.script import Asked, Frame, Step, build
 from clustercheck.transport import Connection, Transport, Unreachable
+
+# A worker that is due asks the one that runs to make way this often, which with many workers on a
+# busy machine is most of what they do. The one that runs soon waits for its node anyway.
+SWITCH_SECONDS = 0.05
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +82,6 @@ class Fanout:
     _heavy: list[_Heavy] = field(default_factory=list)
     _busy: Counter[str] = field(default_factory=Counter)
     _faults: set[tuple[str, int | None]] = field(default_factory=set)
-    _running: int = 0
     _stopped: bool = False
 
     def __post_init__(self) -> None:
@@ -102,6 +106,8 @@ class Fanout:
                 if not started:
                     raise
                 break
+        switch = sys.getswitchinterval()
+        sys.setswitchinterval(SWITCH_SECONDS)
         try:
             for _ in jobs:
                 left = None if until is None else max(0.0, until - time.monotonic())
@@ -113,6 +119,7 @@ class Fanout:
                     raise answer
                 yield answer
         finally:
+            sys.setswitchinterval(switch)
             self._stopped = True
             with self._change:
                 self._change.notify_all()
@@ -131,14 +138,13 @@ class Fanout:
         with self._change:
             while not self._stopped:
                 if self._light:
-                    self._running += 1
                     return self._light.popleft()
                 for task in self._heavy:
                     if self._busy[task.things[0][0]] < self.bounds.heavy_parallel:
                         self._heavy.remove(task)
                         self._busy[task.things[0][0]] += 1
                         return task
-                if not self._running and not self._heavy:
+                if not self._heavy:  # a light job that leads to one has its worker
                     return None
                 self._change.wait()
             return None
@@ -164,12 +170,11 @@ class Fanout:
         if self.step == "light" and not answer.code:
             things = _shared_things(job, answer)
         with self._change:
-            self._running -= 1
             if things:
                 keep = len(self._heavy) < self.bounds.parallel
                 self._heavy.append(_Heavy(job, answer, connection if keep else None, things))
                 connection = None if keep else connection
-            self._change.notify_all()
+                self._change.notify_all()
         if connection is not None:
             connection.close()
         if not things:

@@ -8,7 +8,7 @@ import threading
 import time
 
 from clustercheck.transport import Unreachable
-from clustercheck.transport.wire import Wire, socket_wire
+from clustercheck.transport.wire import Wire, tcp_wire
 
 Address = tuple[socket.AddressFamily, tuple[str | int, ...] | tuple[int, bytes]]
 
@@ -26,7 +26,7 @@ def dial(host: str, port: int, family: socket.AddressFamily, until: float) -> Wi
         # A first address that swallows packets must leave time for the next.
         left = max(until - time.monotonic(), 0.001) / (len(addresses) - number)
         try:
-            return socket_wire(_connected(kind, address, left), until)
+            return tcp_wire(_connected(kind, address, left), until)
         except OSError as error:
             failures.append(_failure(error, str(address[0]), host, port, left))
     texts = dict.fromkeys(failure.message for failure in failures)

@@ -195,6 +195,11 @@ class Threadless(paramiko.Transport):
         self.read_until(done.is_set)
         return self.auth_handler.wait_for_response(done)
 
+    def _filter_algorithm(self, type_: str) -> tuple[str, ...]:
+        """Nothing is disabled, which paramiko would look for whenever it reads a list."""
+        names: tuple[str, ...] = getattr(self, f"_preferred_{type_}")
+        return names
+
     def _log(self, level: int, msg: Any, *args: Any) -> None:
         if self._chatty or level > logging.DEBUG:
             super()._log(level, msg, *args)  # type: ignore[misc]

@@ -8,10 +8,12 @@ import contextlib
 import errno
 import math
 import socket
+import struct
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, Protocol, cast
 
 import paramiko
@@ -63,11 +65,6 @@ class Wire:
         self._timeout = 0.0
         self._buffer = b""
         self._used = 0
-        self._tcp = (
-            stream
-            if isinstance(stream, socket.socket) and stream.family != socket.AF_UNIX
-            else None
-        )
 
     def recv(self, size: int) -> bytes:
         """Up to `size` bytes; b"" at the end; TimeoutError when there are none for now."""
@@ -102,10 +99,6 @@ class Wire:
             self._received += len(data)
             if self._received > GREETING_LIMIT:
                 raise _aborted("too much was sent before the key exchange was done")
-        if self._tcp:
-            # Else the server's next small packet waits up to 40 ms for our delayed ACK.
-            with contextlib.suppress(OSError, AttributeError):
-                self._tcp.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 
     def send(self, data: bytes) -> int:
         """Write some of the data; TimeoutError when none can be written for now."""
@@ -148,14 +141,51 @@ def _aborted(reason: str) -> OSError:
     return ConnectionAbortedError(errno.ECONNABORTED, reason)
 
 
-def socket_wire(sock: socket.socket, deadline: float) -> Wire:
-    """A wire over a connected socket."""
+class _Tcp:
+    """A connected TCP socket as a stream whose time limits the kernel keeps.
+
+    A limit of Python's own costs each call two more of the kernel, and before and after each of
+    them a turn among all threads.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.settimeout(None)
+        self._socket = sock
+
+    def settimeout(self, timeout: float) -> None:
+        seconds, rest = divmod(max(timeout, 1e-6), 1)
+        limit = struct.pack("ll", int(seconds), int(rest * 1e6))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+
+    def recv(self, size: int) -> bytes:
+        try:
+            data = self._socket.recv(size)
+        except BlockingIOError as error:
+            raise TimeoutError(errno.ETIMEDOUT, "nothing came") from error
+        # Else the server's next small packet waits up to 40 ms for our delayed ACK.
+        with contextlib.suppress(OSError, AttributeError):
+            self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+        return data
+
+    def send(self, data: bytes) -> int:
+        try:
+            return self._socket.send(data)
+        except BlockingIOError as error:
+            raise TimeoutError(errno.ETIMEDOUT, "nothing could be sent") from error
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+def tcp_wire(sock: socket.socket, deadline: float) -> Wire:
+    """A wire over a connected TCP socket."""
 
     def let_go() -> None:
         with contextlib.suppress(OSError):
             sock.shutdown(socket.SHUT_RDWR)
 
-    return Wire(sock, deadline, let_go)
+    return Wire(_Tcp(sock), deadline, let_go)
 
 
 class _Forward:
@@ -251,8 +281,8 @@ def prepare(transport: paramiko.Transport, host_key_kinds: Sequence[str]) -> Non
     """What to ask the server for first."""
     options = transport.get_security_options()
     options.ciphers = _first(FAST_CIPHERS, options.ciphers)
-    wanted = [x for kind in host_key_kinds for x in (RSA if kind == "ssh-rsa" else (kind,))]
-    options.key_types = _first(wanted, options.key_types)
+    wanted = (x for kind in host_key_kinds for x in (RSA if kind == "ssh-rsa" else (kind,)))
+    options.key_types = _first(tuple(wanted), options.key_types)
     transport.banner_timeout = math.inf  # the wire's deadline ends this wait
 
 
@@ -263,6 +293,7 @@ def listener(transport: paramiko.Transport) -> Listener:
     return packetizer
 
 
-def _first(wanted: Sequence[str], known: Sequence[str]) -> tuple[str, ...]:
+@cache
+def _first(wanted: tuple[str, ...], known: tuple[str, ...]) -> tuple[str, ...]:
     front = [name for name in wanted if name in known]
     return (*front, *(name for name in known if name not in front))

@@ -1,6 +1,6 @@
 """What a node costs the machine that asks it: clustercheck and its peers over one sshd.
 
-    python -m benchmarks.fan_out [--nodes N] [--window W] [--rounds R] [--peers A,B] [--keep FILE]
+    python -m benchmarks.fan_out [--nodes N] [--window W] [--rounds R] [--peers "A;B"] [--keep FILE]
 
 Each round runs the peers in random order, one at a time. The table has the medians; ratios are
 taken within each round, for a shared machine drifts. Wall time on one machine is mostly sshd's and
@@ -81,11 +81,11 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1000)
     parser.add_argument("--window", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--peers", default="", help="names joined by commas; all without it")
+    parser.add_argument("--peers", default="", help="names joined by semicolons; all without it")
     parser.add_argument("--keep", type=Path, help="append every run as a line of JSON")
     wanted = parser.parse_args()
     versions = peers.install()
-    names = [name for name in wanted.peers.split(",") if name]
+    names = [name.strip() for name in wanted.peers.split(";") if name]
     with rig(wanted.nodes) as here:
         words = peers.commands(here, wanted.nodes, wanted.window)
         if names:

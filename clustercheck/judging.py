@@ -24,8 +24,8 @@ def judge_node(answer: Answer, checks: Mapping[str, AnyCheck], options_of: Optio
         findings[reach.NAME] = access
     if not (answer.code and not answer.told):
         done: dict[str, list[Finding]] = {}
+        failed: list[str] = []
         for name in in_order(checks, answer.asked):
-            failed = [n for n, fs in done.items() if verdict.worst(fs) is Status.FAIL]
             done[name] = verdict.judge(
                 checks[name],
                 answer.told.get(name),
@@ -33,6 +33,8 @@ def judge_node(answer: Answer, checks: Mapping[str, AnyCheck], options_of: Optio
                 failed=failed,
                 peers=answer.peers,
             )
+            if verdict.worst(done[name]) is Status.FAIL:
+                failed.append(name)
         findings.update({name: done[name] for name in answer.asked})
     return NodeResult(answer.node, findings, answer.seconds)
 

@@ -117,9 +117,10 @@ def read(directory: Path) -> tuple[Recorded, list[Answer]]:
         files = sorted((directory / "nodes").glob("*.json"))
     except OSError as error:
         raise ConfigError(f"{directory}/nodes: {_why(error)}") from None
+    asked = set(recorded.nodes)
     for path in files:
         answer = from_json(_text(path), str(path))
-        if path.name != file_name(answer.node) or answer.node not in recorded.nodes:
+        if path.name != file_name(answer.node) or answer.node not in asked:
             raise ConfigError(f"{path}: holds the answer of {answer.node!r}; take it out")
         if answer.code and answer.code not in reach.CODES:
             raise ConfigError(f"{path}: the code {answer.code!r} is not known; record it again")

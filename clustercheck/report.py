@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 
 from clustercheck import exit_codes, reach
 from clustercheck.check import Finding, Quantity, Remedy, Status, unknown
@@ -39,7 +40,7 @@ class NodeResult:
         whole = {check: found or (_NOTHING,) for check, found in self.findings.items()}
         object.__setattr__(self, "findings", whole or {reach.NAME: (_NOTHING,)})
 
-    @property
+    @cached_property
     def status(self) -> Status:
         """The worst of all findings; SKIP only where nothing at all was checked."""
         statuses = {f.status for found in self.findings.values() for f in found}

@@ -145,6 +145,8 @@ await() {
         wait "$3"
         cc_status=$?
         if ! kill -0 "$3" 2>/dev/null; then
+            # what the probe has left running in its session ends with it
+            kill -0 "-$3" 2>/dev/null && end_session "$3"
             # the answer may be cut in the middle of a line
             printf '\n%s %s ! end %s\n' "$cc_mark" "$1" "$cc_status" >>"$cc_dir/$1.end"
             [ -s "$cc_dir/$1.err" ] && [ "$cc_status" != 0 ] &&

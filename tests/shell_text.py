@@ -7,7 +7,7 @@ RULES = {
     "exit, which would end more than the probe": r"(?m)(^|[;&|({]|\b(then|do|else))\s*exit\b",
     "sudo, to which only as_root knows the way": r"\bsudo\b",
     "a command that changes the node": r"(?m)(^|[;&|({]|\b(then|do|else))\s*"
-    r"(mktemp|tee|touch|mkdir|rm|mv|cp|kill|pkill|chmod|chown|mount|umount)\s",
+    r"(mktemp|tee|touch|mkdir|rm|mv|cp|kill(?! -0)|pkill|chmod|chown|mount|umount)\s",
 }
 WRITES = re.compile(r"(?<![<>&=-])>{1,2}\|?\s*([^\s;)]+)")
 BARE_PATH = re.compile(

@@ -25,7 +25,7 @@ from clustercheck.facts import Told
 from clustercheck.fieldnotes import sections
 from clustercheck.options import as_text, parse
 from tests.made_up import CHECKS
-from tests.shell_text import faults
+from tests.shell_text import code_of, faults
 from tests.this_machine import SHELLS, shell_words, told_here
 
 EVERY = pytest.mark.parametrize("name", CHECKS)
@@ -71,7 +71,9 @@ def whole_script(name: str, text: str) -> str:
     prelude = resources.files("clustercheck").joinpath("prelude.sh").read_text(encoding="utf-8")
     values = script.variables(script.Asked(name, check, check.options))
     lines = ["#!/bin/sh", "cc_mark=@mark", "ROOT=''", prelude]
-    lines += [f"{key}='{value}'" for key, value in values.items()]
+    # those that this probe reads: the light and the heavy one have their own
+    code = code_of(text)
+    lines += [f"{k}='{v}'" for k, v in values.items() if re.search(rf"\b{k}\b", code)]
     if check.probe_peers:
         lines.append("PEERS='node02'")
     if check.probe_nodes:

@@ -2,22 +2,26 @@
 # make test   all that CI asks: it stops at the first step that fails, each can be made by itself
 # make lint   the steps of it that read the code and do not run it
 # make mend   put right what lint can put right itself: layout, and what is generated
+# make demo   some nodes with faults, and what clustercheck says of them (as root, on Debian)
+# make lab    nodes to try it on: NODES=64 of them; make lab-down takes them away
 # make clean  take away all that the others made
 #
 # PYTHON=python3.12 names another Python. All paths are relative, so blanks in ours do no harm.
 
 PYTHON = python3
 ARGS =
+NODES = 8
 
 .NOTPARALLEL:
-.PHONY: run test lint mend clean fetch format style types shell imports docs pytest
+.PHONY: run test lint mend clean fetch format style types shell imports docs pytest lab-test
+.PHONY: demo lab lab-down
 
 # 0 to 3 is the report's verdict, not a failure of make; scripts call clustercheck itself.
 run: .venv/ready
 	@inventory=; [ ! -f inventory.ini ] || inventory='-i inventory.ini'; \
 	.venv/bin/clustercheck run $$inventory $(ARGS) || [ $$? -le 3 ]
 
-test: lint fetch pytest
+test: lint fetch pytest lab-test
 
 lint: format style types shell imports docs
 
@@ -42,7 +46,7 @@ types: .venv/ready
 
 shell: .venv/ready
 	@echo '== make shell: shellcheck'
-	@.venv/bin/shellcheck .ci/run tests/*.sh tools/*.sh
+	@.venv/bin/shellcheck .ci/run tests/*.sh tests/lab/*.sh tools/*.sh
 	@# Parts of one script: what one of them uses or never calls, another gives or does.
 	@.venv/bin/shellcheck --exclude=SC2154,SC2329 clustercheck/*.sh
 
@@ -56,7 +60,20 @@ docs: .venv/ready
 
 pytest: .venv/ready
 	@echo '== make pytest: the tests (some of them: .venv/bin/pytest tests/test_host.py -k sudo)'
-	@.venv/bin/pytest -n auto --maxprocesses 8 --dist loadgroup $(ARGS)
+	@.venv/bin/pytest -n auto --maxprocesses 8 --ignore tests/lab $(ARGS)
+
+lab-test: .venv/ready
+	@echo '== make lab-test: real nodes with real faults'
+	@.venv/bin/pytest tests/lab
+
+demo: .venv/ready
+	@.venv/bin/python -m tests.lab demo
+
+lab: .venv/ready
+	@.venv/bin/python -m tests.lab up $(NODES)
+
+lab-down: .venv/ready
+	@.venv/bin/python -m tests.lab down
 
 mend: .venv/ready
 	@.venv/bin/ruff format --quiet
@@ -66,6 +83,7 @@ mend: .venv/ready
 	@cp .venv/example.ini inventory.example.ini
 
 clean:
+	@[ ! -e .tools/lab/pid ] || .venv/bin/python -m tests.lab down
 	rm -rf .venv .tools build dist *.egg-info .mypy_cache .ruff_cache .pytest_cache
 	rm -rf .import_linter_cache .hypothesis
 	find . -name __pycache__ -prune -exec rm -rf {} +

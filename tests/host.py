@@ -193,7 +193,7 @@ class Host:
             pytest.skip("cannot here: root may not make namespaces on this machine")
         (self._folder / "memory").mkdir(exist_ok=True)
         files = self._folder / "files"
-        _write_files(files, self.keys)
+        write_files(files, self.keys)
         _write(files / "etc/ssh/sshd_config", _settings(config, self.port, Path("/etc/ssh")))
         over = [TOOLS / layer for layer in ("root", *layers) if (TOOLS / layer).exists()]
         init = ["sh", str(INIT), str(self._folder), *map(str, over)]
@@ -266,12 +266,12 @@ def _settings(config: Sequence[str], port: int, folder: Path) -> str:
     ]
     if not any(line.startswith("MaxStartups") for line in config):
         lines.append("MaxStartups 500")  # of this keyword, sshd takes the last line
-    if _sshd_version() >= (9, 8):
+    if sshd_version() >= (9, 8):
         lines.append("PerSourcePenalties no")  # all tests come from one address
     return "\n".join(lines) + "\n"
 
 
-def _sshd_version() -> tuple[int, int]:
+def sshd_version() -> tuple[int, int]:
     told = subprocess.run([_needed("sshd"), "-V"], capture_output=True, text=True).stderr
     found = re.search(r"OpenSSH_(\d+)\.(\d+)", told)  # before 9.2, among complaints about -V
     if not found:
@@ -284,7 +284,7 @@ def _identity(keys: Keys) -> dict[str, str]:
     return {"host_key": keys.host.read_text(), "authorized_keys": "".join(let_in)}
 
 
-def _write_files(files: Path, keys: Keys) -> None:
+def write_files(files: Path, keys: Keys) -> None:
     """Everything that the host has and the machine has not."""
     accounts = ["root:x:0:0::/root:/bin/bash", "sshd:x:101:65534::/run/sshd:/usr/sbin/nologin"]
     accounts.append("nobody:x:65534:65534::/nonexistent:/usr/sbin/nologin")

@@ -7,6 +7,8 @@ nothing outside this folder is changed, no service is started, and root is not n
     .tools/root, .tools/chrony, .tools/ntpsec   layers, to be put over a root
     .tools/plugins                              monitoring plug-ins
     .tools/dns                                  a name server
+    .tools/guest                                a Linux kernel that runs as a process, with NFS and
+                                                SELinux; large, so fetched only when asked for
     .tools/bin                                  what of .tools/root can be called from here
 
 The time daemons have layers of their own, since as packages they exclude each other. Run it as
@@ -24,7 +26,7 @@ from pathlib import Path
 PROJECT = Path(__file__).resolve().parent.parent
 TOOLS = PROJECT / ".tools"
 
-# layer -> command -> Debian's package for it
+# layer -> command, or path of a file -> Debian's package for it
 WANTED = {
     "root": {
         "bash": "bash",
@@ -49,11 +51,25 @@ WANTED = {
     },
     "dns": {"dnsmasq": "dnsmasq-base"},
     "chrony": {"chronyc": "chrony", "chronyd": "chrony"},
+    "guest": {
+        "exportfs": "nfs-kernel-server",
+        "getenforce": "selinux-utils",
+        "linux.uml": "user-mode-linux",
+        "load_policy": "policycoreutils",
+        "modprobe": "kmod",
+        "mount.nfs": "nfs-common",
+        "rpcbind": "rpcbind",
+        "tc": "iproute2",
+        "/usr/share/selinux/default/.modules": "selinux-policy-default",
+    },
     "ntpsec": {"ntpd": "ntpsec", "ntpq": "ntpsec"},
     "plugins": dict.fromkeys(
         ("check_disk", "check_load", "check_procs"), "monitoring-plugins-basic"
     ),
 }
+
+# What is fetched only by its name.
+ON_DEMAND = {"guest"}
 
 # Where commands of a layer may be, below it.
 FOLDERS = ("usr/bin", "usr/sbin", "usr/lib/nagios/plugins")
@@ -84,17 +100,27 @@ def lacking(layer: str, *, unpacked: bool = True) -> list[str]:
         + ["/usr/sbin", "/sbin", "/usr/lib/nagios/plugins"]
         + [str(TOOLS / layer / folder) for folder in FOLDERS if unpacked]
     )
-    return [command for command in WANTED[layer] if not shutil.which(command, path=path)]
+    roots = [Path("/"), *([TOOLS / layer] if unpacked else [])]
+    return [
+        wanted
+        for wanted in WANTED[layer]
+        if not shutil.which(wanted, path=path)
+        and not any((root / wanted[1:]).is_file() for root in roots if wanted.startswith("/"))
+    ]
 
 
-def fetch() -> None:
-    """Bring about that nothing is lacking; raises CannotFetch."""
-    if not any(map(lacking, WANTED)):
+def fetch(*layers_too: str) -> None:
+    """Bring about that nothing is lacking; raises CannotFetch.
+
+    layers_too: of those in ON_DEMAND.
+    """
+    asked = [layer for layer in WANTED if layer not in ON_DEMAND or layer in layers_too]
+    if not any(map(lacking, asked)):
         return
     TOOLS.mkdir(exist_ok=True)
     with (TOOLS / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        layers = [layer for layer in WANTED if lacking(layer)]  # another process may have been here
+        layers = [layer for layer in asked if lacking(layer)]  # another process may have been here
         if not layers:
             return
         if not (shutil.which("apt-get") and shutil.which("dpkg-deb")):

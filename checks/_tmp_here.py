@@ -91,7 +91,9 @@ def _greatest(sizes: Counter[str], end: float) -> str:
             continue
         changed = time.localtime(status.st_mtime)
         recent = abs(time.time() - status.st_mtime) < 180 * 86400
-        when = time.strftime("%b %d %H:%M" if recent else "%b %d %Y", changed)
+        # as words of `ls -l`, which writes no zero before the day
+        day = f"{time.strftime('%b', changed)} {changed.tm_mday}"
+        when = f"{day} {time.strftime('%H:%M' if recent else '%Y', changed)}"
         lines.append(f"{size} {user_name(status.st_uid)} {when} {path}")
     return "\n".join([*lines, "cut"] if time.monotonic() > end else lines)
 

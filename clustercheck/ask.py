@@ -1,5 +1,6 @@
 """Asks one node over an open connection: sends the script, reads until the answer is whole."""
 
+import re
 import time
 
 from clustercheck.facts import Flood, Reader
@@ -49,6 +50,10 @@ def _ended_early(exit: Exit, reader: Reader) -> Unreachable:
             "no_directory",
             "none of /dev/shm, /run/user, /tmp, /var/tmp and the home can be written to",
         )
+    if reader.full:
+        return Unreachable("no_directory", "the folder of the script on the node filled up")
+    if re.search(r"\bfork\b", said):  # the words of every sh and of the login shell
+        return Unreachable("no_process", f"no further process could be started ({words})")
     if reader.begun:
         return Unreachable("garbled", f"the script ended before its last line ({words})")
     if exit.status == 127:

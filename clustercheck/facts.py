@@ -65,6 +65,7 @@ class Reader:
         self.root_refused = ""
         self.way_to_root = "no"
         self.no_directory = False
+        self.full = False
         self.leftovers: list[str] = []
         self.noise = False
         self.clock: tuple[float, float] | None = None
@@ -137,6 +138,8 @@ class Reader:
             self.root_refused = text
         elif word == "nodir":
             self.no_directory = True
+        elif word == "full":
+            self.full = True
         elif word == "leftover":
             self.leftovers.append(text)
         elif word == "done":

@@ -184,7 +184,7 @@ class KnownHosts:
             log.warning("%s: the marker %s is not known, line left out", place, marker)
             return
         # The blob begins with its own kind; a line cut short or glued together shows here.
-        if blob[4 : 4 + len(kind)] != kind.encode():
+        if blob[4 : 4 + len(kind)] != kind.encode(errors="surrogateescape"):
             log.warning("%s: the key is damaged, line left out", place)
             return
         key = HostKey(kind, blob)

@@ -48,7 +48,7 @@ end_session() {
 tidy() {
     trap '' HUP INT TERM PIPE USR1
     trap - EXIT
-    [ -n "$cc_ticker" ] && kill -KILL "$cc_ticker" 2>/dev/null
+    [ -n "$cc_ticker" ] && kill -TERM "$cc_ticker" 2>/dev/null
     for cc_entry in $cc_running; do
         end_session "${cc_entry#*:}"
     done
@@ -97,15 +97,17 @@ make_dir() {
 find_way_to_root() {
     [ "$cc_uid" = 0 ] && cc_way=direct
     if [ "$cc_way$cc_sudo" = no1 ]; then
-        # shellcheck disable=SC2024 # the file is ours
-        sudo -n true >"$cc_dir/sudo" 2>&1 </dev/null &
+        # in a session of its own, as a probe: what it has started is ended with it
+        set -- sudo -n true
+        [ -n "$cc_setsid" ] && command -v sudo >/dev/null && set -- setsid "$@"
+        "$@" >"$cc_dir/sudo" 2>&1 </dev/null &
         cc_running=" sudo/5:$!"
         await sudo 5 $!
         cc_running=''
         if [ "$cc_status" = 0 ]; then
             cc_way=sudo
         else
-            say "sudo $cc_status $(tr '\n' ' ' <"$cc_dir/sudo")"
+            say "sudo $cc_status $(tail -c 400 "$cc_dir/sudo" | tr '\n' ' ')"
         fi
     fi
     say "way $cc_way"
@@ -182,7 +184,13 @@ exchange_clock() {
 # Ticks once a second. Should the main shell be killed, this ends the probes and removes the files.
 tick() {
     exec </dev/null >/dev/null 2>&1
-    while sleep 1 || exit; do
+    cc_nap=''
+    trap 'kill -KILL "$cc_nap" 2>/dev/null; exit' TERM # no sleep is left for the rest of a second
+    while :; do
+        sleep 1 &
+        cc_nap=$!
+        wait "$cc_nap" || exit
+        cc_nap=''
         [ -d "$cc_dir" ] || exit
         cc_stat=
         read -r cc_stat <"/proc/$$/stat"
@@ -205,7 +213,7 @@ printf '\n'
 cc_uid=$(id -u)
 cc_host='' cc_boot=''
 read -r cc_host 2>/dev/null <"$ROOT/proc/sys/kernel/hostname"
-read -r cc_boot 2>/dev/null <"$ROOT/proc/sys/kernel/random/boot_id"
+read -r cc_boot 2>/dev/null </proc/sys/kernel/random/boot_id
 say "begin $cc_uid ${cc_boot:-?} $cc_host"
 cc_setsid=''
 command -v setsid >/dev/null 2>&1 && cc_setsid=1
@@ -222,11 +230,13 @@ for cc_entry in $cc_running; do
     await "${cc_key%/*}" "${cc_key#*/}" "${cc_entry#*:}"
     cc_files="$cc_files $cc_dir/${cc_key%/*}.out $cc_dir/${cc_key%/*}.end"
 done
-kill -KILL "$cc_ticker" 2>/dev/null
+kill -TERM "$cc_ticker" 2>/dev/null
 trap '' USR1
 cc_ticker='' cc_running=''
 say 'done' >"$cc_dir/done"
 # shellcheck disable=SC2086 # a list of names without blanks
 (cd "$cc_dir" && cat ${cc_files:-} "$cc_dir/done")
+# no room for it: the answer may be cut in the middle of a line
+[ -s "$cc_dir/done" ] || { printf '\n' && say full; }
 tidy
 exit 0

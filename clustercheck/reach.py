@@ -130,8 +130,14 @@ CODES: dict[str, Code] = {
         "Look on the node at what hangs (`ps axo pid,stat,wchan:30,args | grep ' D'`); where it "
         "is only slow, give it more time with --timeout.",
     ),
+    "no_process": _code(
+        "The node could not start another process for the login user.",
+        "Look at the user's limits on the node (`ulimit -u`, /etc/security/limits.conf, TasksMax "
+        "of user-UID.slice), at what he runs there (`ps -u USER`), and whether memory is left.",
+    ),
     "no_directory": _code(
-        "The script found no folder on the node for its own few files, which it removes again.",
+        "The script found no folder on the node with room for its own few files, which it removes "
+        "again.",
         "Look why none of /dev/shm, /run/user, /tmp, /var/tmp and the home can be written to: "
         "full, mounted read-only after an error, or of wrong rights.",
     ),

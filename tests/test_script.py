@@ -298,6 +298,41 @@ def test_memory_full_or_absent_is_not_needed(shell: str) -> None:
         assert reader.no_directory is not expected
 
 
+def test_a_folder_that_fills_up_is_told_and_no_fact_is_half(shell: str) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs a mount of its own: run the tests as root")
+    frame = made_frame(shell)
+    small = 'mount -t tmpfs -o size=200k none /dev/shm && shift && exec $0 "$@" -s'
+    large = check("head -c 400000 /dev/zero | tr '\\0' x | fold | lines much; fact last 1")
+    done = subprocess.run(
+        ["unshare", "-m", "sh", "-c", small, shell_words(shell)[0], "-", *shell_words(shell)[1:]],
+        input=build(frame, asked(a=check("fact a 1"), large=large)).encode(),
+        capture_output=True,
+        env={"HOME": "/nonexistent", "PATH": os.environ["PATH"]},
+        check=False,
+    )
+    reader = Reader(frame.mark, time.time)
+    reader.feed(done.stdout)
+    assert reader.full and not reader.done, done.stderr
+    assert not reader.told["large"].whole and "last" not in reader.told["large"].facts
+
+
+def test_nothing_of_it_runs_any_longer_when_it_has_ended(shell: str) -> None:
+    frame = made_frame(shell)
+    process = subprocess.Popen(
+        [*shell_words(shell), "-s"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    process.communicate(build(frame, asked(a=check("sleep 1.5; fact a 1"))).encode())
+    time.sleep(0.2)  # what is being ended takes its moment
+    words = ["ps", "-o", "stat=,args=", "-s", str(process.pid)]
+    left = subprocess.run(words, capture_output=True, text=True).stdout.splitlines()
+    # a container's process 1 may leave them unburied
+    assert [line for line in left if not line.startswith("Z")] == []
+
+
 def test_a_script_cut_on_the_way_runs_nothing(shell: str, tmp_path: Path) -> None:
     text = build(Frame(), asked(a=check(f"echo ran >{tmp_path}/ran; touch {tmp_path}/ran")))
     for share in (0.3, 0.6, 0.95):

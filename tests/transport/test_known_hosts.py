@@ -34,7 +34,7 @@ def hashed(name: str) -> str:
 
 def index(folder: Path, text: str) -> KnownHosts:
     path = folder / "known_hosts"
-    path.write_text(text)
+    path.write_text(text, errors="surrogateescape")
     return KnownHosts((path,))
 
 
@@ -91,7 +91,8 @@ def test_kinds_that_are_known_are_to_be_asked_for(tmp_path: Path) -> None:
     "damaged",
     ["node01\n", "node01 ssh-ed25519\n", "node01 ssh-ed25519 AAAA!\n", "|1|x node01 a b\n"]
     + [line("node01", key(1))[:-20] + "\n" + line("", key(1))[:30] + "\n"]
-    + ["node01 ssh-rsa " + line("x", key(1)).split()[2] + "\n", "@odd " + line("x", key(1))],
+    + ["node01 ssh-rsa " + line("x", key(1)).split()[2] + "\n", "@odd " + line("x", key(1))]
+    + ["\udcff\udcfe \udc89\udcff AAAAAAAA\n"],  # no text at all
 )
 def test_a_damaged_line_is_left_out_and_named(
     tmp_path: Path, damaged: str, caplog: pytest.LogCaptureFixture

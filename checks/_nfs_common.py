@@ -1,5 +1,7 @@
 """What both probes of the check nfs do: find the mounts, and a place to write in."""
 
+MOST_MOUNTS = 64  # a probe looks at
+
 COMMON = r"""
 # The text as it is, of the kernel's octal escapes; a backslash is one of them itself.
 plainly() {
@@ -33,7 +35,7 @@ nfs_mounts() {
                 kind = substr(line[n], index(line[n], " - ") + 3)
                 if (at[place[n]] == n && kind ~ /^nfs4? / && !seen[device[n]]++) print line[n]
             }
-        }' "$ROOT/proc/self/mountinfo" | head -n 64
+        }' "$ROOT/proc/self/mountinfo" | head -n MOST_MOUNTS
 }
 
 # Takes a line of nfs_mounts apart: $at (with $ROOT), $server and $options.
@@ -95,4 +97,4 @@ make_file() {
 host=
 read -r host 2>/dev/null <"$ROOT/proc/sys/kernel/hostname"
 set -f
-"""
+""".replace("MOST_MOUNTS", str(MOST_MOUNTS))

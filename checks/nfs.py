@@ -15,6 +15,7 @@ from clustercheck.check import Check, Code, Facts, Finding, skip, unknown
 
 from ._nfs_heavy import HEAVY
 from ._nfs_log import judge_exports, judge_log, judge_traffic
+from ._nfs_common import MOST_MOUNTS
 from ._nfs_mount import (
     all_mounts,
     judge_absent,
@@ -76,6 +77,10 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
         yield skip("none", f"no NFS mount, and none wanted{more}")
         return
     yield from absent
+    if len(seen) == MOST_MOUNTS:
+        there = {mount.device for mount in all_mounts(facts) if mount.kind.startswith("nfs")}
+        if left := len(there) - len(seen):
+            yield unknown("mounts", f"{left} more NFS file systems were not looked at")
     yield from judge_servers(facts, seen)
     for mount in seen:
         yield from judge_state(facts, mount)
@@ -104,7 +109,7 @@ CHECK = Check(
     codes={
         "answers": Code("The mount answers; what client and server agreed on."),
         "none": Code("Nothing is mounted from NFS, and nothing should be."),
-        "mounts": Code("The mounts themselves could not be read."),
+        "mounts": Code("The mounts, or some of them, could not be read or were too many."),
         "absent": Code(
             "A mount of /etc/fstab or of the option `mounts` is not there; the cause, where known.",
             (MOUNT_IT, GIVE_NAME, FIND_SERVER, EXPORT_IT),

@@ -435,3 +435,17 @@ def test_case_one_node_agreed_on_other_sizes() -> None:
 def test_options_that_cannot_be(changed: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=r"must begin with /|needs write|is both in"):
         options_of("nfs", **changed)
+
+
+def test_more_mounts_than_are_looked_at_are_told() -> None:
+    lines = [HOME.replace(" 0:44 ", f" 0:{100 + n} ") for n in range(70)]
+    assert len({line.split()[2] for line in lines}) == 70
+    facts = one() | {"mounts": "\n".join(lines), "touched": "64"}
+    for number, line in enumerate(lines[:64], 1):
+        facts |= {
+            key.replace("@1", f"@{number}"): value
+            for key, value in one().items()
+            if key.endswith("@1")
+        }
+        facts[f"mount@{number}"] = line
+    assert judged("nfs", facts)[0] == "unknown mounts: 6 more NFS file systems were not looked at"

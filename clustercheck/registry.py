@@ -9,8 +9,9 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sys
 from collections.abc import Callable, Collection, Iterator
-from contextlib import suppress
+from contextlib import redirect_stdout, suppress
 from functools import partial
 from importlib.metadata import EntryPoint, entry_points
 
@@ -49,7 +50,8 @@ def docs(name: str) -> str:
     """What the module of a check says of it; "" for one that cannot be loaded or is no module's."""
     modules = [f"{GROUP}.{name}", *(point.module for point in _points() if point.name == name)]
     for module in modules:
-        with suppress(Exception, SystemExit):  # why it cannot be loaded is told by the check
+        # why it cannot be loaded is told by the check
+        with suppress(Exception, SystemExit), redirect_stdout(sys.stderr):
             return inspect.getdoc(importlib.import_module(module)) or ""
     return ""
 
@@ -67,9 +69,13 @@ def _refused(name: str, found: Collection[str]) -> str:
 
 def _check(get: Callable[[], object]) -> AnyCheck:
     try:
-        value = get()
+        # what it prints must not stand in a report
+        with redirect_stdout(sys.stderr):
+            value = get()
         check = getattr(value, "CHECK", value)
-    except (Exception, SystemExit) as error:  # whatever another's module raises is its own fault
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever another's module raises is its own fault
         return broken(f"{type(error).__name__}: {error}")
     if not isinstance(check, Check):
         return broken(f"it has no CHECK of type Check, but {type(check).__name__}")

@@ -229,6 +229,7 @@ PACKAGE = {
     "CHECK = Check(title='A good one', options=NoOptions(), probe='fact a b',\n"
     "    judge=lambda facts, options: [ok('fine', facts['a'])], codes={'fine': Code('Fine.')})\n",
     "raises": "raise RuntimeError('no licence')\n",
+    "prints": "print('from its import'); raise BaseException('odd')\n",
     "leaves": "import sys\nsys.exit('no licence')\n",
     "no_check": "CHEK = 1\n",
     "bad_options": "from clustercheck.check import Check\n"
@@ -257,9 +258,12 @@ def other_package(tmp_path: Path) -> Path:
     return site
 
 
-def test_other_packages_checks(other_package: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_packages_checks(
+    other_package: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.syspath_prepend(str(other_package))
     own, checks = registry.own(), registry.load()
+    assert capsys.readouterr() == ("", "from its import\n")
     taken = next(iter(own))
     added = {name: check for name, check in checks.items() if name not in own}
     read = inventory.empty(checks)
@@ -270,6 +274,7 @@ def test_other_packages_checks(other_package: Path, monkeypatch: pytest.MonkeyPa
         "good_one": "pass b",
         "value": "pass b",
         "raises": f"{broken}RuntimeError: no licence",
+        "prints": f"{broken}BaseException: odd",
         "leaves": f"{broken}SystemExit: no licence",
         "no_check": f"{broken}it has no CHECK of type Check, but module",
         "bad_options": f"{broken}its options are no dataclass, but int",

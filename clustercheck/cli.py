@@ -33,6 +33,7 @@ from clustercheck.arguments import (
     RecordOption,
     SkipOption,
     SshConfigOption,
+    SshOption,
     TimeoutOption,
     UserOption,
     VerboseOption,
@@ -98,6 +99,7 @@ def run(
     ssh_config: SshConfigOption = None,
     known_hosts: KnownHostsOption = None,
     host_keys: HostKeysOption = "strict",
+    ssh: SshOption = "paramiko",
     ask_password: AskPasswordOption = False,
     ask_passphrase: AskPassphraseOption = False,
     parallel: ParallelOption = 0,
@@ -125,6 +127,7 @@ def run(
         ssh_config=ssh_config,
         known_hosts=known_hosts,
         host_keys=host_keys,
+        ssh=ssh,
         password=_secret("CLUSTERCHECK_PASSWORD", "Password: ", ask_password),
         passphrase=_secret("CLUSTERCHECK_PASSPHRASE", "Passphrase: ", ask_passphrase),
         connect_timeout=connect_timeout,
@@ -137,7 +140,8 @@ def run(
     )
     shown = execute.Shown(form, output, verbose)
     wanted = planning.Wanted(inventory, nodes, exclude, checks, skip, tuple(option or ()))
-    signal.signal(signal.SIGTERM, _interrupt)
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, _interrupt)
     return execute.run(wanted, way, limits, shown, record)
 
 

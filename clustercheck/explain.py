@@ -267,5 +267,7 @@ def readme_exit_codes() -> str:
         ),
         (exit_codes.USAGE, "the command line asks for something that cannot be"),
         (exit_codes.CONFIG, "the inventory or the recorded run cannot be used"),
+        (exit_codes.INTERRUPTED, "interrupted before there was anything to report"),
+        (exit_codes.BROKEN_PIPE, "whoever read the report has gone"),
     ]
     return tabulate(meanings, ("exit code", "meaning"), tablefmt="github")

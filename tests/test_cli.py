@@ -192,7 +192,7 @@ def test_a_closed_pipe_is_no_traceback(fine: Path) -> None:
         assert b"Traceback" not in process.stderr.read()
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_ctrl_c_prints_what_is_known(tmp_path: Path, sent: signal.Signals) -> None:
     path = tmp_path / "inventory.ini"
     path.write_text(

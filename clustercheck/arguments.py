@@ -98,6 +98,14 @@ HostKeysOption = Annotated[
         help="accept-new adds the keys of unknown hosts; a changed key is always refused.",
     ),
 ]
+SshOption = Annotated[
+    str,
+    typer.Option(
+        "--ssh",
+        metavar="paramiko|openssh",
+        help="openssh runs this machine's ssh: for GSSAPI, FIDO keys, certificates; slower.",
+    ),
+]
 AskPasswordOption = Annotated[
     bool,
     typer.Option("-k", "--ask-password", help="Ask for a password (or set CLUSTERCHECK_PASSWORD)."),

@@ -1,6 +1,7 @@
 """The commands that lead to a report: `run` and `judge`, and `script`, which only shows."""
 
 import os
+import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -30,12 +31,14 @@ class Way:
     """What the command line says about SSH.
 
     defaults: user, port, key, jump and become, for nodes that say nothing themselves.
+    ssh: "paramiko", or "openssh" for this machine's own.
     """
 
     defaults: Mapping[str, str | int]
     ssh_config: Path | None
     known_hosts: Path | None
     host_keys: str
+    ssh: str
     password: str
     passphrase: str
     connect_timeout: float
@@ -43,6 +46,15 @@ class Way:
     def __post_init__(self) -> None:
         if self.host_keys not in ("strict", "accept-new"):
             raise UsageError(f"--host-keys is strict or accept-new, not {self.host_keys!r}")
+        if self.ssh not in ("paramiko", "openssh"):
+            raise UsageError(f"--ssh is paramiko or openssh, not {self.ssh!r}")
+        if self.ssh == "openssh" and not shutil.which("ssh"):
+            raise UsageError("--ssh openssh: there is no ssh on this machine's PATH; install it")
+        if self.ssh == "openssh" and (self.password or self.passphrase):
+            raise UsageError(
+                "--ssh openssh: ssh takes no password or passphrase from here; load the key into "
+                "an agent"
+            )
         become = self.defaults["become"]
         if become not in ("", "sudo"):
             raise UsageError(f"--become: sudo is the only way, not {become!r}")
@@ -161,18 +173,22 @@ def _asked_by_script(node: Node) -> Node:
 
 def _ssh(way: Way) -> Transport:
     from clustercheck.transport.settings import SshSettings
+
+    settings = SshSettings(
+        config=(str(way.ssh_config),) if way.ssh_config else None,
+        known_hosts=(str(way.known_hosts),) if way.known_hosts else None,
+        host_keys="accept-new" if way.host_keys == "accept-new" else "strict",
+        connect_timeout=way.connect_timeout,
+        password=way.password,
+        passphrase=way.passphrase,
+    )
+    if way.ssh == "openssh":
+        from clustercheck.transport.openssh import OpenSsh
+
+        return OpenSsh(settings)
     from clustercheck.transport.ssh import Ssh
 
-    return Ssh(
-        SshSettings(
-            config=(str(way.ssh_config),) if way.ssh_config else None,
-            known_hosts=(str(way.known_hosts),) if way.known_hosts else None,
-            host_keys="accept-new" if way.host_keys == "accept-new" else "strict",
-            connect_timeout=way.connect_timeout,
-            password=way.password,
-            passphrase=way.passphrase,
-        )
-    )
+    return Ssh(settings)
 
 
 class Out:

@@ -107,3 +107,13 @@ def test_an_interrupted_run_reports_what_it_knows(host: Host, inventory: Path) -
     assert done.status == 3
     (found,) = report["nodes"][HUNG]["checks"]["access"]["findings"]
     assert found["code"] == "access.not_reached"
+
+
+def test_by_the_systems_ssh(host: Host, inventory: Path) -> None:
+    words = ["-w", "node[00-03],node13", "--ssh", "openssh", "--format", "json"]
+    report = json.loads(run_on(host, inventory, *words).out)
+    for name in ("node00", "node01", "node02", "node03"):
+        assert report["nodes"][name]["checks"]["answers"]["status"] == "pass"
+    (dead,) = report["nodes"][DEAD]["checks"]["access"]["findings"]
+    assert dead["code"] == "access.refused"
+    assert "Connection refused" in dead["message"]

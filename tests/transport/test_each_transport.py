@@ -8,9 +8,14 @@ from typing import NamedTuple
 
 import pytest
 
+from clustercheck.ask import ask
+from clustercheck.facts import Reader
 from clustercheck.node import Node
+from clustercheck.reach import CODES
 from clustercheck.transport import Transport, Unreachable
 from clustercheck.transport.here import Here
+from clustercheck.transport.openssh import OpenSsh
+from clustercheck.transport.settings import SshSettings
 from tests.host import Host
 from tests.transport.shared import answer, everything, later, node, run, ssh
 
@@ -20,10 +25,11 @@ class Way(NamedTuple):
     node: Node
 
 
-OVER_SSH = ["direct", "stock", "jump", "proxy command"]
+OVER_SSH = ["direct", "stock", "jump", "proxy command", "openssh"]
+WAYS = ["here", *OVER_SSH]
 
 
-@pytest.fixture(params=["here", *OVER_SSH])
+@pytest.fixture(params=WAYS)
 def way(
     request: pytest.FixtureRequest,
     tmp_path_factory: pytest.TempPathFactory,
@@ -44,7 +50,10 @@ def way(
     if request.param == "jump":
         hop = f"{host.user}@127.0.0.2:{host.port}"
         to = dataclasses.replace(to, jump=hop)
-    transport = ssh(host, config=config)
+    transport: Transport = ssh(host, config=config)
+    if request.param == "openssh":
+        files, known = (str(config),), (str(host.known_hosts),)
+        transport = OpenSsh(SshSettings(config=files, known_hosts=known, agent=False))
     yield Way(transport, to)
     transport.close()
 
@@ -94,7 +103,8 @@ def test_a_question_is_answered_while_the_script_runs(way: Way) -> None:
 
 def test_nothing_said_is_none_and_not_the_end(way: Way) -> None:
     connection = way.transport.connect(way.node, later())
-    channel = connection.start(b"read -r word\nexit\n", later())
+    channel = connection.start(b"echo ready; read -r word; exit\n", later())
+    assert channel.receive(30) == b"ready\n"
     assert channel.receive(0.3) is None
     channel.send(b"go\n")
     assert channel.receive(30) == b""
@@ -117,6 +127,7 @@ def test_a_second_script_over_the_same_connection(way: Way) -> None:
     connection.close()
 
 
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "openssh"], indirect=True)
 def test_a_script_ended_by_a_signal(way: Way) -> None:
     output, ended = run(way.transport, way.node, "echo before; kill -TERM $$")
     assert output == "before\n"
@@ -152,3 +163,26 @@ def test_no_thread_is_left(way: Way) -> None:
         time.sleep(0.05)
     # The jump host's connection, one thread, stays for the next node.
     assert threading.active_count() <= before + 1
+
+
+def test_ssh_itself_says_why_not(host: Host, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What comes of the system's ssh is told apart by its words."""
+    folder = tmp_path_factory.mktemp("openssh")
+    (folder / "none").touch()
+    for to, known, code in (
+        (node(host), host.known_hosts, ""),
+        (node(host), folder / "none", "host_key_unknown"),
+        (node(host, key="stranger"), host.known_hosts, "login_refused"),
+        (dataclasses.replace(node(host), port=1), host.known_hosts, "refused"),
+        (dataclasses.replace(node(host), host="no.such.name.invalid"), host.known_hosts, "no_name"),
+        (dataclasses.replace(node(host), user="nora"), host.known_hosts, "nologin"),
+    ):
+        if to.user == "nora" and not host.own_root:
+            continue
+        transport = OpenSsh(SshSettings(config=(), known_hosts=(str(known),), agent=False))
+        reader = Reader("@mark", time.time)
+        try:
+            ask(transport.connect(to, later()), "echo @mark - done\nexit\n", reader, later())
+            assert code == "" and reader.done
+        except Unreachable as error:
+            assert (error.code, error.code in CODES) == (code, True), error.message

@@ -234,8 +234,13 @@ kill -TERM "$cc_ticker" 2>/dev/null
 trap '' USR1
 cc_ticker='' cc_running=''
 say 'done' >"$cc_dir/done"
+# Gathered first, for each write is a packet of its own; where there is no room, written as it is.
 # shellcheck disable=SC2086 # a list of names without blanks
-(cd "$cc_dir" && cat ${cc_files:-} "$cc_dir/done")
+if cat ${cc_files:-} "$cc_dir/done" >"$cc_dir/all" 2>/dev/null; then
+    cat "$cc_dir/all"
+else
+    cat ${cc_files:-} "$cc_dir/done"
+fi
 # no room for it: the answer may be cut in the middle of a line
 [ -s "$cc_dir/done" ] || { printf '\n' && say full; }
 tidy

@@ -5,6 +5,7 @@ import re
 import socket
 import threading
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from clustercheck.known_hosts import lookup_name
@@ -78,7 +79,7 @@ class Router:
             node.host or node.name,
             node.port,
             node.user,
-            Path(node.key).expanduser() if node.key else None,
+            _expanded(node.key) if node.key else None,
             node.jump,
         )
 
@@ -160,12 +161,12 @@ class Router:
     ) -> tuple[Path, ...]:
         files = [f for f in options.get("identityfile", ()) if f != "none"]
         if "identityfile" not in options and not given:
-            return tuple(self._home / ".ssh" / name for name in DEFAULT_KEYS)
+            return tuple(_under(self._home, f"~/.ssh/{name}") for name in DEFAULT_KEYS)
         return tuple(self._path(file, tokens) for file in files)
 
     def _known_hosts(self, options: Options, tokens: dict[str, str]) -> tuple[Path, ...]:
         if self._settings.known_hosts is not None:
-            return tuple(Path(name).expanduser() for name in self._settings.known_hosts)
+            return tuple(map(_expanded, self._settings.known_hosts))
         files = (
             *options.get("userknownhostsfile", USER_KNOWN_HOSTS),
             *options.get("globalknownhostsfile", GLOBAL_KNOWN_HOSTS),
@@ -173,9 +174,24 @@ class Router:
         return tuple(self._path(file, tokens) for file in files if file != "none")
 
     def _path(self, text: str, tokens: dict[str, str]) -> Path:
+        if "%" not in text and "$" not in text:
+            return _under(self._home, text)
         text = re.sub(r"\$\{(\w+)\}", lambda m: os.environ.get(m[1], ""), expand(text, tokens))
-        path = Path(text)
-        return self._home.joinpath(*path.parts[1:]) if path.parts[:1] == ("~",) else path
+        return _under(self._home, text)
+
+
+# One object for all nodes: a Path is taken apart again for each new one.
+
+
+@cache
+def _expanded(text: str) -> Path:
+    return Path(text).expanduser()
+
+
+@cache
+def _under(home: Path, text: str) -> Path:
+    path = Path(text)
+    return home.joinpath(*path.parts[1:]) if path.parts[:1] == ("~",) else path
 
 
 def _word(options: Options, keyword: str, default: str) -> str:

@@ -130,6 +130,13 @@ class Threadless(paramiko.Transport):
             self.active = False
             raise
 
+    def let_go(self) -> None:
+        """It is not used any more; without the circles in it, its memory is free at once."""
+        self.active = False
+        self.ears.clear()
+        self._handler_table.clear()
+        self.auth_handler = None
+
     def _take_in(self, kind: int, message: paramiko.Message) -> None:
         if kind in (MSG_IGNORE, MSG_DEBUG):
             self._enforce_strict_kex(kind)

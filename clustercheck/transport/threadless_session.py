@@ -53,7 +53,7 @@ class ThreadlessConnection:
 
     def close(self) -> None:
         """Let go at once."""
-        self._transport.active = False
+        self._transport.let_go()
         self._wire.close()
 
 

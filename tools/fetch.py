@@ -60,6 +60,8 @@ WANTED = {
         "mount.nfs": "nfs-common",
         "rpcbind": "rpcbind",
         "tc": "iproute2",
+        "/etc/netconfig": "libtirpc-common",
+        "/etc/protocols": "netbase",
         "/usr/share/selinux/default/.modules": "selinux-policy-default",
     },
     "ntpsec": {"ntpd": "ntpsec", "ntpq": "ntpsec"},

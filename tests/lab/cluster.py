@@ -33,6 +33,7 @@ from tools.fetch import TOOLS, program
 HERE = Path(__file__).parent
 LAYERS = ("root", "chrony", "dns", "ntpsec")
 OWN = ["--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child"]
+SH = ["/bin/sh", "-eus"]
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -107,11 +108,17 @@ class Lab:
 
     def run(self, name: str, script: str, *, timeout: float = 60) -> str:
         """What a script in sh prints that root runs on a node; it has to succeed."""
-        return _run(self.in_node(name, []), script, timeout, where=name)
+        return _run(self.in_node(name, SH), script, timeout, where=name)
+
+    def login(self, name: str, script: str, *, timeout: float = 60) -> str:
+        """What a script in sh prints that root runs on a node, by ssh; it has to succeed."""
+        ssh = [_needed("ssh"), "-F", str(self.ssh_config), "-o", "BatchMode=yes"]
+        words = [*ssh, address(self.numbers[name]), "sh", "-eus"]
+        return _run(self.in_head(words), script, timeout, where=name)
 
     def run_in_head(self, script: str, *, timeout: float = 60) -> str:
         """The same in the head, where the switches are (`login3` is a port: see `port`)."""
-        return _run(self.in_head([]), script, timeout, where="the head")
+        return _run(self.in_head(SH), script, timeout, where="the head")
 
     def port(self, name: str) -> str:
         """The switch port of a node on the network for logins; on that for data: "data" for it."""
@@ -380,7 +387,7 @@ def _needed(command: str) -> str:
 def _run(command: Sequence[str], script: str, timeout: float, *, where: str) -> str:
     environment = {"PATH": f"{PATH}:{TOOLS / 'bin'}", "HOME": "/root", "LC_ALL": "C"}
     done = subprocess.run(
-        [*command, "/bin/sh", "-eus"],
+        command,
         input=script,
         env=environment,
         capture_output=True,

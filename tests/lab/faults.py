@@ -14,6 +14,8 @@ from tests.lab.spec import (
     time_client,
 )
 
+HANGS = "sleep 4321"  # what a hanging command does
+
 # ---------------------------------------------------------------- the way to the node
 
 
@@ -55,7 +57,7 @@ def with_other_host_key(name: str, key: str) -> Spec:
 
 def hanging_command(name: str) -> Spec:
     """df does not come back, as with a dead mount."""
-    return replace(time_client(name), after=_command("df", "exec sleep 1000"))
+    return replace(time_client(name), after=_command("df", f"exec {HANGS}"))
 
 
 def noisy_login(name: str) -> Spec:

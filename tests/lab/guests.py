@@ -12,7 +12,7 @@ from typing import Literal
 
 from tests.lab.cluster import DidNotComeUp, Lab, own_files
 from tests.lab.spec import Spec, address, address6, data_address
-from tools.fetch import TOOLS
+from tools.fetch import TOOLS, CannotFetch, fetch
 
 HERE = Path(__file__).parent
 POLICY = TOOLS / "policy"
@@ -83,6 +83,20 @@ chroot root semodule -X 100 -n -s default "$@"
 mkdir ../made
 cp -a upper/etc ../made/
 """
+
+
+def why_no_guests() -> str:
+    """Why there can be no guests on this machine; "" where there can. Fetches what they need."""
+    release = Path("/etc/os-release")
+    if release.exists() and "ID=debian\n" not in release.read_text():
+        return "cannot here: user-mode Linux is a package of Debian's only"
+    if os.uname().machine != "x86_64":
+        return "cannot here: user-mode Linux is for x86-64 only"
+    try:
+        fetch("guest")
+    except CannotFetch as why:
+        return str(why)
+    return ""
 
 
 def boot(lab: Lab, guests: Sequence[Guest], within: float = 120) -> None:

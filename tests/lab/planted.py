@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tests.lab import faults
-from tests.lab.spec import FIRST, LATE, SERVICES, Spec, address, healthy
+from tests.lab.spec import FIRST, LATE, Spec, address, healthy, time_client
 
 HEALTHY = healthy(3)
 
@@ -65,7 +65,7 @@ TMP = [
 ]
 
 NAMES = [
-    planted(faults.dead_name_server("dns-dead"), "dns", "warn dns.slow §4.1.2"),
+    planted(faults.dead_name_server("dns-dead"), "dns", "warn dns.slow", "unknown dns.cut"),
     planted(faults.hosts_contradict("dns-hosts"), "dns", "fail dns.differs §4.1.2"),
     planted(faults.own_name_on_loopback("dns-own"), "dns", "fail dns.own_loopback §4.1.2"),
 ]
@@ -88,6 +88,8 @@ SOUND: Sequence[Spec] = [
     ),
 ]
 
+# For tests that do something to them.
+OWN = [faults.hanging_command("slow"), time_client("rekeyed")]
+
 PLANTED = [*ACCESS, *TIME, *TMP, *NAMES, *MTU]
-NODES = [*HEALTHY, *SOUND, *(fault.spec for fault in PLANTED)]
-REFERENCE = address(SERVICES)
+NODES = [*HEALTHY, *SOUND, *OWN, *(fault.spec for fault in PLANTED)]

@@ -6,9 +6,12 @@ from typing import NamedTuple
 
 # From the right, since a device's name may have blanks in it, and may be alone on its line.
 ENTRY = re.compile(
-    r"(?P<source>\S(?:[^\n]*\S)?)\s+(?P<total>\d+|-)\s+(?P<used>-?\d+|-)\s+(?P<free>-?\d+|-)"
-    r"\s+(?:-?\d+%|-)\s+(?P<target>/[^\n]*)"
+    r"(?P<source>\S(?:[^\n]*\S)?)\s+(?P<total>[0-9]{1,18}|-)\s+(?P<used>-?[0-9]{1,18}|-)"
+    r"\s+(?P<free>-?[0-9]{1,18}|-)\s+(?:-?[0-9]{1,18}%|-)\s+(?P<target>/[^\n]*)"
 )
+
+
+LONGEST = 4096  # characters: a header and one file system
 
 
 class Usage(NamedTuple):
@@ -29,16 +32,20 @@ class Usage(NamedTuple):
 
 
 def parse_df(text: str, path: str) -> Usage | None:
-    """The numbers for the file system that holds a path; None where df gives none ("-").
+    """The numbers for the file system that holds a path, 0 where df gives none ("-").
+
+    None where it says nothing that can be read.
 
     Lines that an old df wraps after a long name are read as one.
     """
-    entries = list(ENTRY.finditer(text.partition("\n")[2] or text))
+    entries = list(ENTRY.finditer((text.partition("\n")[2] or text)[:LONGEST]))
     holding = [e for e in entries if f"{path}/".startswith(e["target"].strip().rstrip("/") + "/")]
     # asked for one directory, df may name it by another path
     best = max(holding, key=lambda e: len(e["target"].strip()), default=next(iter(entries), None))
-    if best is None or "-" in (best["total"], best["used"], best["free"]):
+    if best is None:
         return None
+    if "-" in (best["total"], best["used"], best["free"]):
+        return Usage(0, 0, 0)
     return Usage(int(best["total"]), int(best["used"]), max(int(best["free"]), 0))
 
 

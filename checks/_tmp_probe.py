@@ -138,7 +138,8 @@ per_directory() {
 # Deleted files on the file systems $devices (DEVICE/NUMBER) that a process holds open:
 # "KIB NUMBER PID USER COMMAND PATH", the twenty greatest.
 deleted_files() {
-    found=$(widely 5 ls -l "$ROOT"/proc/[0-9]*/fd | awk '
+    # of one folder alone ls prints no name: /dev/null is the second
+    found=$(widely 5 ls -l "$ROOT"/proc/[0-9]*/fd /dev/null | awk '
         /\/fd:$/ { dir = substr($0, 1, length($0) - 1) }
         / -> \/.* \(deleted\)$/ {
             i = index($0, " -> "); n = split(substr($0, 1, i - 1), word, " ")

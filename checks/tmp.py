@@ -5,6 +5,7 @@ there is space, the space may be held by deleted files, /tmp may be memory, or i
 read-only after an error.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
@@ -44,6 +45,8 @@ from ._tmp_remedies import (
 
 Percent = Annotated[int, Ge(1), Le(100)]
 
+NUMBER = "[0-9]{1,15}"  # of KiB or entries
+
 
 @dataclass(frozen=True)
 class Options:
@@ -81,7 +84,7 @@ class Options:
 
 def judge(facts: Facts, options: Options) -> Iterator[Finding]:
     by_device: dict[str, list[str]] = {}
-    if not facts["directories"].isdigit():
+    if not re.fullmatch("[0-9]{1,4}", facts["directories"]):
         yield unknown("unanswered", "the probe did not say what it looked at")
         return
     for number in map(str, range(1, int(facts["directories"]) + 1)):
@@ -179,7 +182,7 @@ def _space(facts: Facts, names: str, numbers: list[str], space: Usage, options: 
 
 def _memory(memory: str, names: str, space: Usage, options: Options) -> Finding:
     """A tmpfs is memory: how much of it may go there."""
-    if not memory:
+    if not re.fullmatch("[1-9][0-9]{0,14}", memory):
         return unknown("memory", f"{names} is in memory, and how much there is could not be read")
     share = 100 * space.total / int(memory)
     size = f"{size_words(space.total)} of the node's {size_words(int(memory))}"
@@ -193,11 +196,11 @@ def _memory(memory: str, names: str, space: Usage, options: Options) -> Finding:
 def _inodes(
     facts: Facts, names: str, numbers: list[str], inodes: Usage | None, options: Options
 ) -> Iterator[Finding]:
-    if inodes is None or not inodes.total:
-        if facts[f"inodes@{numbers[0]}"].strip():
-            yield ok("inodes", f"{names} has no limit of inodes")
-        else:
-            yield unknown("inodes", f"{names}: df does not tell the inodes")
+    if inodes is None:
+        yield unknown("inodes", f"{names}: df does not tell the inodes")
+        return
+    if not inodes.total:
+        yield ok("inodes", f"{names} has no limit of inodes")
         return
     value = Quantity(round(inodes.percent, 1), "%")
     used = f"{names} inodes {percent_words(inodes.percent)} % used"
@@ -220,7 +223,7 @@ def _greatest(facts: Facts, key: str, numbers: list[str]) -> str:
         words = line.split(" ", 5)
         if line == "cut":
             cut = " (of what was seen in the time)"
-        elif len(words) == 6 and words[0].isdigit():
+        elif len(words) == 6 and re.fullmatch(NUMBER, words[0]):
             count, owner, month, day, clock, path = words
             what = size_words(int(count)) if key == "largest" else f"{count} entries"
             parts.append(f"{what} of {owner} in {path}, changed {month} {day} {clock}")
@@ -230,7 +233,11 @@ def _greatest(facts: Facts, key: str, numbers: list[str]) -> str:
 
 def _deleted(facts: Facts, numbers: list[str], names: str, options: Options) -> Iterator[Finding]:
     lines = [line.split(" ", 5) for line in facts.get("deleted", "").splitlines()]
-    held = [words for words in lines if len(words) == 6 and words[1] in numbers]
+    held = [
+        words
+        for words in lines
+        if len(words) == 6 and words[1] in numbers and re.fullmatch(NUMBER, words[0])
+    ]
     total = sum(int(words[0]) for words in held)
     if total >= options.deleted_warn_mb * 1024:
         who = "; ".join(
@@ -272,7 +279,7 @@ def probe_here(options: Options) -> Mapping[str, str]:
         space = parse_df(facts[f"space@{number}"], path)
         inodes = parse_df(facts[f"inodes@{number}"], path)
         least = options.fail_free_mb * 1024
-        if space and (space.percent >= options.warn_percent or space.free < least):
+        if space and space.total and (space.percent >= options.warn_percent or space.free < least):
             short[here.device_of(path)] = number
             facts[f"largest@{number}"] = here.largest(path, options.search_seconds)
         if inodes and inodes.percent >= options.inodes_warn_percent:

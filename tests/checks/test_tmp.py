@@ -370,6 +370,31 @@ def test_a_file_system_that_hangs_holds_up_nothing(tmp_path: Path, shell: str) -
     assert "pass space: /tmp 1 % full: 99 KiB free of 100 KiB" in said
 
 
+def test_the_probe_finds_deleted_files_where_one_process_can_be_seen(
+    tmp_path: Path, shell: str
+) -> None:
+    node = made_up(tmp_path)
+    node.says("df", df(99, 1).replace("0% /", "99% /tmp") + "\n")
+    held = node.file("/tmp/core (deleted)", b"x" * 3_000_000)
+    node.file("/proc/4711/comm", "python3\n")
+    link = node.root / "proc/4711/fd/9"
+    link.parent.mkdir()
+    link.symlink_to(held)
+    (line,) = node.probe("tmp", shell=shell)["deleted"].splitlines()
+    kib, number, pid, _, command, path = line.split(" ", 5)
+    assert int(kib) >= 2900 and (number, pid, command) == ("1", "4711", "python3")
+    assert path == str(held).removesuffix(" (deleted)")
+
+
+def test_numbers_of_inodes_that_cannot_be_read_are_no_lack_of_a_limit() -> None:
+    for text in ("no such option", f"{HEADER}\n/dev/sda3 many few some 1% /"):
+        said = judged("tmp", {**HEALTHY, "inodes@1": text})
+        assert said[2] == "unknown inodes: /tmp: df does not tell the inodes"
+    dashes = f"{HEADER}\n/dev/sda3 - - - - /"
+    said = judged("tmp", {**HEALTHY, "inodes@1": dashes})
+    assert said[2] == "pass inodes: /tmp has no limit of inodes"
+
+
 def test_the_probe_reads_the_kernels_escapes_and_links(tmp_path: Path, shell: str) -> None:
     node = made_up(tmp_path, "/my data/x")
     mounts = (ROOT_MOUNT, "40 27 8:17 / /my\\040data rw,noexec - ext4 /dev/sdb1 rw")

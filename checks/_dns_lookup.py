@@ -32,7 +32,7 @@ def lookup(facts: Facts, resolv: Resolv) -> Lookup:
     """Raises MissingFact."""
     if facts["asked"] == "no":
         return Lookup(None, False, False)
-    match = re.fullmatch(r"(\d+) (\d+)", facts["asked"])
+    match = re.fullmatch("([0-9]{1,9}) ([0-9]{1,9})", facts["asked"])
     if not match:
         raise MissingFact("asked")
     status, seconds = match[1], int(match[2]) / 100

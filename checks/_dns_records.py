@@ -88,7 +88,7 @@ def _reverse(replies: dict[str, list[Reply]], wanted: str) -> Iterator[Finding]:
             if not reply.data:
                 bad.setdefault(f"{reply.name} has no PTR record", []).append(server)
         told = [data for reply in back for data in reply.data]
-        if told and not any(same_name(data, name) for data in told for name in names):
+        if told and names and not any(same_name(data, name) for data in told for name in names):
             said = "; ".join(f"{r.name} is {', '.join(r.data)}" for r in back if r.data)
             bad.setdefault(f"by PTR record {said}, should be {names[0]}", []).append(server)
     for what, servers in bad.items():

@@ -3,6 +3,7 @@
 import re
 from typing import NamedTuple
 
+LONGEST = 65536  # characters that are looked at; the probe sends 4096
 MOST_SERVERS = 3  # MAXNS of resolv.h: further lines are not looked at
 
 
@@ -37,7 +38,7 @@ def parse(text: str) -> Resolv:
     servers: list[str] = []
     search: list[tuple[str, ...]] = []
     numbers = {"timeout": 5, "attempts": 2}
-    for line in text.splitlines():
+    for line in text[:LONGEST].splitlines():
         words = re.split("[#;]", line, maxsplit=1)[0].split()
         if len(words) < 2:
             continue

@@ -19,6 +19,7 @@ from clustercheck.check import Facts, MissingFact
 _PRIMES = (67108859, 33554393)
 _TIMES = (131, 137)
 _MOST_ADDRESSES = 6  # of which all combinations are tried
+_MOST_LOCAL = 10_000  # more than the services of a large Kubernetes, which a node may all have
 MOST_FOLLOWED = 50
 
 Sum = tuple[int, int]
@@ -49,15 +50,15 @@ class View(NamedTuple):
 
 
 def view_of(facts: Facts) -> View:
-    """The fact "names". Raises MissingFact, also where its end is missing."""
+    """The fact "names". Raises MissingFact, also where its end or a number of it is missing."""
     sums: dict[int, Sum] = {}
     mine: dict[str, Row] = {}
     missing: list[str] = []
-    end: list[int] | None = None
+    end: tuple[int, int, int] | None = None
     for line in facts["names"].splitlines():
         kind, *words = line.split() or [""]
         if kind in ("sum4", "sum6"):
-            rows, first, second = map(int, words)
+            rows, first, second = _three(words)
             if rows:
                 sums[int(kind[3])] = (first, second)
         elif kind == "mine":
@@ -65,11 +66,18 @@ def view_of(facts: Facts) -> View:
         elif kind == "missing":
             missing += words
         elif kind == "names":
-            end = list(map(int, words))
+            end = _three(words)
     if end is None:
         raise MissingFact("names")
     asked, total, missing_count = end
     return View(sums, mine, tuple(missing), missing_count, asked, total)
+
+
+def _three(words: list[str]) -> tuple[int, int, int]:
+    if len(words) != 3 or not all(re.fullmatch("[0-9]{1,9}", word) for word in words):
+        raise MissingFact("names")
+    first, second, third = map(int, words)
+    return first, second, third
 
 
 def parse_table(text: str) -> dict[str, Row]:
@@ -85,10 +93,14 @@ def parse_table(text: str) -> dict[str, Row]:
 
 def local_addresses(facts: Facts) -> tuple[str, ...]:
     """The addresses of the node's interfaces, loopback left out. Raises MissingFact."""
-    four = [a for a in facts["addresses.four"].split() if not a.startswith("127.")]
+    four = [
+        address
+        for address in facts["addresses.four"].split()[:_MOST_LOCAL]
+        if re.fullmatch(r"[0-9]{1,3}(\.[0-9]{1,3}){3}", address) and not address.startswith("127.")
+    ]
     six = [
         str(ipaddress.IPv6Address(int(digits, 16)))
-        for digits in facts.get("addresses.six", "").split()
+        for digits in facts.get("addresses.six", "").split()[:_MOST_LOCAL]
         if re.fullmatch("[0-9a-f]{32}", digits)
     ]
     return tuple(four + [a for a in six if a != "::1"])

@@ -7,6 +7,7 @@ which works on data-centre boards only (forward compatibility).
 
 import re
 import sys
+from functools import lru_cache
 from importlib import resources
 from typing import Any, Literal, NamedTuple
 
@@ -110,6 +111,7 @@ def family_floor(wanted: str) -> str:
     return next((str(family["min_driver"]) for family in of_major), "")
 
 
+@lru_cache(maxsize=1000)  # GPUs are mostly of one kind
 def product(name: str) -> Product | None:
     """The product whose name is the longest within a GPU's name; None for one not in the table."""
     plain = _plain(name)

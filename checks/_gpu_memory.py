@@ -19,7 +19,7 @@ PLACES = (
     (re.compile(r"libpod-([0-9a-f]{12})"), "Podman container {}"),
     (re.compile(r"containerd[-:]([0-9a-f]{12})"), "containerd container {}"),
     (re.compile(r"\blxc(?:\.payload)?[./]([\w-]+)"), "LXC container {}"),
-    (re.compile(r"kubepods.*?pod([0-9a-f]{8})"), "Kubernetes pod {}"),
+    (re.compile(r"kubepods[^:]{0,200}?pod([0-9a-f]{8})"), "Kubernetes pod {}"),
     (re.compile(r"machine-([\w\\-]+)\.scope"), "machine {}"),
 )
 

@@ -15,11 +15,11 @@ from ._gpu_table import gpu_rows, user_rows
 NO_VALUE = re.compile(r"\[.*\]|N/A|")
 BROKEN = re.compile(r"\[?(.*Unknown Error|.*is lost.*|.*requires (?:reset|restart).*|ERR!)\]?")
 # of the table for people, whatever its layout: "Driver Version: 390.12", since 610 "KMD Version"
-DRIVER = re.compile(r"\b(?:driver|kmd) version\s*:\s*([0-9][0-9.]*)", re.IGNORECASE)
-CUDA = re.compile(r"\bcuda (?:umd )?version\s*:\s*([0-9][0-9.]*|N/A|Not Found)", re.IGNORECASE)
-DRIVER_ELEMENT = re.compile(r"<(?:driver|kmd)_version>([0-9][0-9.]*)<")
-CUDA_ELEMENT = re.compile(r"<cuda_(?:umd_)?version>([0-9][0-9.]*|N/A|Not Found)<")
-VERSION = re.compile(r"\b([0-9]{3}\.[0-9]+(?:\.[0-9]+)?)\b")
+DRIVER = re.compile(r"\b(?:driver|kmd) version\s*:\s*([0-9][0-9.]{0,15})", re.IGNORECASE)
+CUDA = re.compile(r"\bcuda (?:umd )?version\s*:\s*([0-9][0-9.]{0,15}|N/A|Not Found)", re.IGNORECASE)
+DRIVER_ELEMENT = re.compile(r"<(?:driver|kmd)_version>([0-9][0-9.]{0,15})<")
+CUDA_ELEMENT = re.compile(r"<cuda_(?:umd_)?version>([0-9][0-9.]{0,15}|N/A|Not Found)<")
+VERSION = re.compile(r"\b([0-9]{3}\.[0-9]{1,4}(?:\.[0-9]{1,4})?)\b")
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ def cells(text: str) -> list[dict[str, str]]:
 
 def number(cell: str) -> int | None:
     """The whole number at the beginning of a cell ("81920 MiB"); None where there is none."""
-    found = re.match(r"[0-9]+", cell)
+    found = re.match(r"[0-9]{1,12}(?![0-9])", cell)
     return int(found.group()) if found else None
 
 
@@ -146,7 +146,7 @@ def gpus(facts: Facts) -> list[Gpu]:
                 address=address,
                 minor=boards.get(short(address), ""),
                 driver=value(row.get("driver_version", "")),
-                capability=capability if re.fullmatch(r"\d+\.\d", capability) else "",
+                capability=capability if re.fullmatch(r"[0-9]{1,2}\.[0-9]", capability) else "",
                 total=number(row.get("memory.total", "")),
                 used=number(row.get("memory.used", "")),
                 mig=row.get("mig.mode.current") == "Enabled",
@@ -171,13 +171,17 @@ def _of_table(table: str) -> list[Gpu]:
     ]
 
 
+def _elements(details: str) -> list[str]:
+    return [line for line in details.splitlines() if "<" in line]
+
+
 def _modes(details: str) -> dict[str, str]:
-    """The virtualisation mode of each GPU by address, where a virtual machine has to do with it."""
+    """The virtualisation mode of each GPU by address: "None", "Pass-Through", "Host VGPU", …"""
     found, address = {}, ""
-    for line in details.splitlines():
+    for line in _elements(details):
         if start := re.search(r'<gpu id="([^"]+)"', line):
             address = short(start[1])
-        elif mode := re.search(r"<virtualization_mode>(.*(?:vgpu|vsga).*)<", line, re.IGNORECASE):
+        elif mode := re.match(r"\s*<virtualization_mode>([^<]{1,99})<", line):
             found[address] = mode[1]
     return found
 
@@ -195,7 +199,7 @@ def deprecated(facts: Facts) -> list[str]:
 
 def attached(facts: Facts) -> int | None:
     """How many GPUs the driver says are attached; None where it does not."""
-    found = re.search(r"<attached_gpus>(\d+)<", facts.get("details", ""))
+    found = re.search(r"<attached_gpus>([0-9]{1,6})<", facts.get("details", ""))
     return int(found[1]) if found else None
 
 
@@ -215,12 +219,12 @@ def users(facts: Facts) -> list[User]:
             address, "", of_table.pid, of_table.name, number(of_table.used)
         )
     address, fields = "", dict[str, str]()
-    for line in facts.get("details", "").splitlines():
+    for line in _elements(facts.get("details", "")):
         if start := re.search(r'<gpu id="([^"]+)"', line):
             address = start[1]
         elif "<process_info>" in line:
             fields = {}
-        elif part := re.search(r"<(pid|process_name|used_memory)>(.*)</\1>", line):
+        elif part := re.match(r"\s*<(pid|process_name|used_memory)>(.*)</\1>", line):
             fields[part[1]] = part[2]
             if part[1] == "used_memory":
                 pid, used = fields.get("pid", ""), number(part[2])

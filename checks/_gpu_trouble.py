@@ -36,7 +36,7 @@ class Card(NamedTuple):
 
 def cards(facts: Facts) -> list[Card]:
     """The display controllers and accelerators of the PCI bus."""
-    lines = [line.split(" ") for line in facts["pci"].splitlines()]
+    lines = [line.split(" ") for line in facts["pci"].splitlines() if line]
     return [Card(*words) for words in lines if len(words) == 4]
 
 

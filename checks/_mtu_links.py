@@ -1,5 +1,6 @@
 """The interfaces of a node: which of them count, and which rest on which."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -46,7 +47,7 @@ def parse_links(text: str) -> dict[str, Link]:
     return {
         name: Link(
             name,
-            int(mtu) if mtu.isdecimal() else None,
+            number(mtu),
             state == "up"
             or (state not in ("down", "dormant", "lowerlayerdown") and carrier == "1"),
             kind_of_device,
@@ -55,6 +56,11 @@ def parse_links(text: str) -> dict[str, Link]:
         )
         for name, mtu, state, carrier, kind_of_device, _, _, kind, _, _ in rows
     }
+
+
+def number(text: str) -> int | None:
+    """A number of bytes; None for what is none."""
+    return int(text) if re.fullmatch("[0-9]{1,9}", text) else None
 
 
 def _list(text: str) -> list[str]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from clustercheck.check import Facts, Finding, Quantity, Remedy, fail, ok, skip, unknown, warn
 
+from ._mtu_links import number
 from ._mtu_remedies import (
     FEWER,
     INSTALL_IP,
@@ -77,9 +78,8 @@ class Path:
 def paths(facts: Facts) -> list[Path]:
     """The ways that were tried, one for each peer."""
 
-    def number(name: str, peer: str) -> int:
-        text = facts.get(f"{name}@{peer}", "")
-        return int(text) if text.isdecimal() else 0
+    def of(name: str, peer: str) -> int:
+        return number(facts.get(f"{name}@{peer}", "")) or 0
 
     return [
         Path(
@@ -87,10 +87,10 @@ def paths(facts: Facts) -> list[Path]:
             facts.get(f"small@{peer}", ""),
             facts.get(f"full@{peer}", ""),
             facts.get(f"dev@{peer}", ""),
-            number("size", peer),
-            number("mtu", peer),
-            number("passes", peer),
-            number("fails", peer),
+            of("size", peer),
+            of("mtu", peer),
+            of("passes", peer),
+            of("fails", peer),
         )
         for peer in facts.at("target")
     ]

@@ -17,6 +17,9 @@ _TROUBLES = (
 )
 
 
+TOOLS = {"chronyd": "chronyc", "ntpd": "ntpq", "systemd-timesyncd": "timedatectl"}
+
+
 def running(text: str) -> list[str]:
     """The daemons that set the clock, by their processes: "NAME COMMAND LINE" in each line."""
     found = []
@@ -26,7 +29,7 @@ def running(text: str) -> list[str]:
         name = "systemd-timesyncd" if name == "systemd-timesyn" else name
         # phc2sys may only feed another daemon (ntpshm), or set the card's clock from the system's.
         feeds = "ntpshm" in words or re.search(r"-s ?CLOCK_REALTIME", words)
-        if name not in ("ptp4l", "timemaster") and not (name == "phc2sys" and feeds):
+        if name in TOOLS or (name == "phc2sys" and not feeds):
             found.append(name)
     return list(dict.fromkeys(found))
 
@@ -137,7 +140,7 @@ def judge_without_word(facts: Facts, kernel: bool | None, *, require_daemon: boo
 
 def _ptp(pmc: str, kernel: bool | None) -> Finding:
     states = re.findall(r"portState\s+(\w+)", pmc)
-    offset = re.search(r"offsetFromMaster\s+(-?[\d.]+)", pmc)
+    offset = re.search(r"offsetFromMaster\s+(-?[0-9]{1,18}(?:\.[0-9]+)?)", pmc)
     if "SLAVE" in states and offset:
         said = f"ptp4l's clock is {side(float(offset[1]) / 1e9)} its master's"
         return ok("synchronised", said)
@@ -157,7 +160,7 @@ def _dumb(facts: Facts, daemon: str, kernel: bool | None) -> Finding:
     if daemon == "systemd-timesyncd" and kernel is not None and "timesyncd" in facts:
         said = "systemd-timesyncd runs and tells no more; the kernel says that the clock is"
         return _by_kernel(said, kernel)
-    tool = {"chronyd": "chronyc", "ntpd": "ntpq", "systemd-timesyncd": "timedatectl"}[daemon]
+    tool = TOOLS[daemon]
     fact = {"chronyc": "chrony.tracking", "ntpq": "ntpq", "timedatectl": "timesyncd"}[tool]
     if fact in facts:
         said, remedy = first_line(facts[fact]) or f"{tool} says nothing", ASK_AS_ROOT

@@ -80,13 +80,13 @@ def kernel_synchronised(timedatectl: str, adjtimex: str) -> bool | None:
     adjtimex: what busybox's adjtimex printed.
     """
     flag = re.search(
-        r"^\s*(?:NTPSynchronized=|(?:System clock|NTP) synchronized: *)(yes|no)\b",
+        r"^[ \t]*(?:NTPSynchronized=|(?:System clock|NTP) synchronized: *)(yes|no)\b",
         timedatectl,
         re.MULTILINE,
     )
     if flag:
         return flag[1] == "yes"
-    status = re.search(r"^\s*status: +(\d+)", adjtimex, re.MULTILINE)
+    status = re.search(r"^[ \t]*status: +([0-9]{1,9})", adjtimex, re.MULTILINE)
     return None if status is None else not int(status[1]) & 0x40  # STA_UNSYNC
 
 

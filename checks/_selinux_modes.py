@@ -40,14 +40,15 @@ def read_config(text: str) -> Config:
     policy = "targeted"
     passed_over: list[str] = []
     for line in text.splitlines():
+        if "=" not in line:
+            continue
         found = _mode_of(line)
         if found:
             mode = mode or found
         elif re.match(r"""\s*["']?selinux\s*=""", line, re.IGNORECASE):
             passed_over.append(line.strip())
-        type_line = re.match(r"\s*selinuxtype=\s*(.*?)\s*$", line, re.IGNORECASE)
-        if type_line:
-            policy = type_line[1]
+        if re.match(r"\s*selinuxtype=", line, re.IGNORECASE):
+            policy = line.partition("=")[2].strip()
     return Config(mode, policy, tuple(passed_over))
 
 
@@ -61,7 +62,7 @@ def kernel_switch(words: list[str], name: str) -> bool | None:
     on: bool | None = None
     for word in words:
         key, _, value = word.partition("=")
-        if key == name and re.fullmatch(r"\d+", value):
+        if key == name and re.fullmatch("[0-9]{1,9}", value):
             on = int(value) != 0
     return on
 

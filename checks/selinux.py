@@ -5,6 +5,7 @@ or munged may then be refused a file they had yesterday. Enforcing is no fault b
 runs under it where the policy fits, which the denials in the audit log show.
 """
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated
@@ -311,6 +312,9 @@ def _denials(facts: Facts, now: Mode, options: Options) -> Iterator[Finding]:
         count, _, what = line.partition(" ")
         if count == "status":
             yield unknown("denials", f"{source} could not be read (exit status {what})")
+            return
+        if not re.fullmatch("[0-9]{1,9}", count):
+            yield unknown("denials", f"what {source} has cannot be read: {line[:80]!r}")
             return
         what, _, permissive = what.rpartition(" ")
         if permissive == "0" or (permissive == "?" and now != "permissive"):

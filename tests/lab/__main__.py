@@ -6,12 +6,11 @@ python -m tests.lab down       away with it, also after a crash
 """
 
 import argparse
-import contextlib
 import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.host import make_keys
@@ -21,6 +20,7 @@ from tests.lab.spec import Spec, healthy
 from tools.fetch import PROJECT, TOOLS, CannotFetch, fetch
 
 FOLDER = TOOLS / "lab"
+DEMO = TOOLS / "demo"
 COMMAND = Path(sys.prefix) / "bin" / "clustercheck"
 
 
@@ -50,7 +50,7 @@ def main() -> int:
 def _up(count: int) -> None:
     if not 1 <= count <= 250:
         raise DidNotComeUp("the number of nodes must be 1 to 250")
-    lab = _made(healthy(count), stays=True)
+    lab = _made(FOLDER, healthy(count), stays=True)
     head = lab.folder / "head"
     head.write_text(f'#!/bin/sh\nexec {shlex.join(lab.in_head([]))} "$@"\n')
     head.chmod(0o755)
@@ -66,32 +66,27 @@ def _up(count: int) -> None:
 
 def _demo() -> int:
     before = time.monotonic()
-    lab = _made(NODES, stays=False)
+    lab = _made(DEMO, NODES, stays=False)
     try:
         print(f"{len(NODES)} nodes up in {time.monotonic() - before:.1f} s\n")
         print("$ clustercheck run -i inventory.ini", flush=True)
         status = subprocess.run(lab.in_head(shlex.split(_command(lab)))).returncode
         print(f"\n$ echo $?\n{status}")
     finally:
-        remove(FOLDER)
+        lab.close()
+        remove(DEMO)
     return 0 if status in range(4) else 1
 
 
-def _made(specs: Sequence[Spec], *, stays: bool) -> Lab:
+def _made(folder: Path, specs: Sequence[Spec], *, stays: bool) -> Lab:
     fetch()
-    if remove(FOLDER):
+    if remove(folder):
         print("the laboratory that was there is gone", file=sys.stderr)
-    (FOLDER / "keys").mkdir(parents=True)
-    with _removed_on_failure():
-        return Lab(FOLDER, make_keys(FOLDER / "keys"), specs, stays=stays)
-
-
-@contextlib.contextmanager
-def _removed_on_failure() -> Iterator[None]:
+    (folder / "keys").mkdir(parents=True)
     try:
-        yield
+        return Lab(folder, make_keys(folder / "keys"), specs, stays=stays)
     except BaseException:
-        remove(FOLDER)
+        remove(folder)
         raise
 
 

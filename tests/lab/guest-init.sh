@@ -47,7 +47,7 @@ mount -t devpts -o mode=620,ptmxmode=666 devpts dev/pts
 for folder in home mnt root run srv; do
     [ ! -d "$folder" ] || mount -t tmpfs -o mode=755 guest "$folder"
 done
-for folder in tmp dev/shm; do mount -t tmpfs -o mode=1777,size=256m guest "$folder"; done
+for folder in tmp dev/shm; do mount -t tmpfs -o mode=1777,size=110m guest "$folder"; done
 for link in fd=/proc/self/fd stdin=fd/0 stdout=fd/1 stderr=fd/2; do
     ln -s "${link#*=}" "dev/${link%%=*}"
 done

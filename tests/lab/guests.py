@@ -29,7 +29,7 @@ class Guest:
 
     spec: Spec
     selinux: Literal["disabled", "permissive", "enforcing"] = "disabled"
-    memory: int = 192
+    memory: int = 256
 
 
 # In the head, in its memory: the root that all guests begin with, and a place for each.

@@ -71,9 +71,9 @@ NAMES = [
 ]
 
 MTU = [
-    planted(faults.jumbo_without_switch("mtu-port"), "mtu", "fail mtu.hole §5.3"),
-    planted(faults.small_mtu("mtu-own"), "mtu", "fail mtu.differs §5.3"),
-    planted(faults.small_rack("mtu-rack"), "mtu", "fail mtu.hole §5.3"),
+    planted(faults.jumbo_without_switch("mtu-port"), "mtu", "fail mtu.side §5.3"),
+    planted(faults.small_mtu("mtu-own"), "mtu", "fail mtu.side §5.3"),
+    planted(faults.small_rack("mtu-rack"), "mtu", "fail mtu.side §5.3"),
 ]
 
 # Odd, and nothing wrong with it.

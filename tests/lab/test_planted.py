@@ -8,6 +8,7 @@ from tests.lab.cluster import Lab
 from tests.lab.planted import (
     ACCESS,
     HEALTHY,
+    MTU,
     NAMES,
     SOUND,
     TIME,
@@ -63,3 +64,14 @@ def test_odd_and_sound(lab: Lab) -> None:
     report = checked(lab, names)
     assert {name: report.bad(name) for name in names} == {name: [] for name in names}
     assert report.status == 0
+
+
+@pytest.mark.parametrize("fault", MTU, ids=[fault.spec.name for fault in MTU])
+def test_packets_that_vanish(lab: Lab, fault: Planted) -> None:
+    """The node at fault is named; of the others, no more than their path to it."""
+    name = fault.spec.name
+    report = checked(lab, [*(spec.name for spec in HEALTHY), name], "-c", "mtu")
+    assert fault.finds[0] in [found.brief for found in report.bad(name)]
+    for spec in HEALTHY:
+        for found in report.bad(spec.name):
+            assert (found.brief, found.peer) == ("warn mtu.hole §5.3", name)

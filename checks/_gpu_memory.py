@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from clustercheck.check import Facts, Finding, Quantity, fail, ok, skip, unknown, warn
 
-from ._gpu_read import Gpu, Process, User, cells, processes, short, users
+from ._gpu_read import Gpu, Process, User, columns, processes, short, users
 from ._gpu_remedies import END_PARENT, FIND_HOLDER, LOOK_AS_ROOT, SEE_WHOSE
 
 # They have each GPU open and take none of its memory: the driver's own daemons, DCGM, monitors.
@@ -67,7 +67,8 @@ def judge_memory(facts: Facts, gpus: list[Gpu], held_mib: int) -> Iterator[Findi
 
 def _is_table(apps: str) -> bool:
     """Can the list of processes be read? With none, it is its header alone."""
-    return "| Processes:" in apps or bool(cells(f"{apps}\n{apps.splitlines()[0]}"))
+    words = ("| Processes:", "No running processes found")
+    return any(word in apps for word in words) or bool(columns(apps))
 
 
 def _whose(

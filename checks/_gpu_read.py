@@ -105,18 +105,29 @@ def short(address: str) -> str:
     return f"{domain[-4:].rjust(4, '0')}:{rest}"
 
 
-def cells(text: str) -> list[dict[str, str]]:
-    """The rows of what `--format=csv` prints, by the name of the column without its unit."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    if not lines or not re.match(r"[a-z_.]+( \[\w+\])?(, |$)", lines[0]):
+def columns(text: str) -> list[str]:
+    """The columns of what `--format=csv` prints, without their units; none of another text."""
+    head = next(iter(_rows(text)), "")
+    if not re.match(r"[a-z_.]+( \[\w+\])?(, |$)", head):
         return []
-    names = [name.partition(" [")[0].strip() for name in lines[0].split(",")]
+    return [name.partition(" [")[0].strip() for name in head.split(",")]
+
+
+def cells(text: str) -> list[dict[str, str]]:
+    """The rows of what `--format=csv` prints, by the name of the column."""
+    names = columns(text)
     rows = []
-    for line in lines[1:]:
+    for line in _rows(text)[1:] if names else ():
         values = line.split(",", len(names) - 1)  # only the last may have commas in it
         if len(values) == len(names):
             rows.append(dict(zip(names, (value.strip() for value in values), strict=True)))
     return rows
+
+
+def _rows(text: str) -> list[str]:
+    """Its lines without the warnings that may stand anywhere, as of a damaged infoROM."""
+    lines = [line for line in text.splitlines() if line.strip()]
+    return [line for line in lines if not line.upper().startswith("WARNING: ")]
 
 
 def number(cell: str) -> int | None:

@@ -211,6 +211,62 @@ def test_the_long_answer(name: str, row: str, expected: dict[str, str]) -> None:
     assert statuses(judged("gpu", facts(text, details=details))) == expected
 
 
+INFOROM = "WARNING: infoROM is corrupted at gpu 0000:10:00.0"
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("first", [True, False])
+def test_a_warning_of_the_tools_is_no_row(first: bool, end: str) -> None:
+    rows = listed(gpu(0), gpu(1, "10151 MiB")).splitlines()
+    apps = APPS.splitlines()
+    said = [INFOROM, *rows] if first else [*rows, INFOROM]
+    apps = [INFOROM, *apps] if first else [*apps, INFOROM]
+    told = facts(listed(gpu(0), gpu(1))) | {"gpus": end.join(said), "apps": end.join(apps)}
+    assert statuses(judged("gpu", told)) == {"driver": "pass", "count": "pass", "memory": "fail"}
+
+
+def test_words_in_place_of_a_list_of_processes() -> None:
+    text = listed(gpu(0, "10151 MiB"))
+    none = judged("gpu", facts(text, "No running processes found"))
+    assert statuses(none)["memory"] == "fail"
+    assert statuses(judged("gpu", facts(text, "[N/A]")))["memory"] == "unknown"
+
+
+@pytest.mark.parametrize(
+    ("said", "which"),
+    [
+        ("GPU0000:C1:00.0: Unknown Error", "GPU (0000:C1:00.0)"),
+        ("GPU3: 00000000:C1:00.0: GPU requires reset", "GPU 3 (00000000:C1:00.0)"),
+        ("GPU 0000:82:00.0: GPU is lost.  Reboot the system to", "GPU (0000:82:00.0)"),
+    ],
+)
+def test_each_form_in_which_a_gpu_is_lost(said: str, which: str) -> None:
+    text = f"Unable to determine the device handle for {said}"
+    (finding,) = judged("gpu", facts(text, status="15"))
+    assert finding.startswith(f"fail lost: {which} does not answer")
+
+
+def test_the_same_of_one_gpu_among_others() -> None:
+    lost = ", ".join(["1", *["[GPU is lost]"] * 11])
+    told = facts(listed(gpu(0), gpu(1), gpu(2))) | {"gpus": listed(gpu(0), lost, gpu(2))}
+    assert statuses(judged("gpu", told)) == {
+        "driver": "pass",
+        "lost": "fail",
+        "count": "pass",
+        "memory": "pass",
+    }
+
+
+def test_a_process_of_the_table_whose_name_has_blanks() -> None:
+    table = recorded("smi-table-535-a100x4-one-busy")
+    (row,) = [line for line in table.splitlines() if " C " in line and "MiB |" in line]
+    words = row.split()
+    name = words[-3]
+    changed = table.replace(row, row.replace(name, "my program --x"))
+    told = facts(changed, changed, kernel=KERNEL.format("535.129.03"))
+    assert statuses(judged("gpu", told))["memory"] == "pass"
+
+
 # situations that were reported against tools that do this job
 
 

@@ -44,7 +44,12 @@ def own(facts: Facts) -> Own:
 def _addresses(text: str) -> tuple[str, ...]:
     words = [line.split()[0] for line in text.splitlines() if line.strip()]
     plain = [re.sub(r"^::ffff:(?=.*\.)|%.*", "", word.lower()) for word in words]
-    return tuple(dict.fromkeys(filter(is_address, plain)))
+    return tuple(dict.fromkeys(canonical(word) for word in plain if is_address(word)))
+
+
+def canonical(address: str) -> str:
+    """The one form of an address, for IPv6 has many; other words as they are."""
+    return str(ipaddress.ip_address(address)) if is_address(address) else address
 
 
 def is_loopback(address: str) -> bool:
@@ -142,7 +147,7 @@ def reverse_names(text: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for line in text.splitlines():
         address, *names = line.lower().split() or [""]
-        kept = found.setdefault(address, [])
+        kept = found.setdefault(canonical(address), [])
         kept += [n.rstrip(".") for n in names if n.rstrip(".") not in kept]
     return found
 

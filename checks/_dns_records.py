@@ -57,6 +57,10 @@ def no_answer(server: str, code: str, what: str) -> Finding:
     if code == "TIMEOUT":
         message = f"the name server {server} does not answer for {what}, though it does for others"
         return warn("no_answer", message, MEND_SERVER)
+    if code.startswith("GARBLED-"):
+        why = code.removeprefix("GARBLED-")
+        message = f"the name server {server} sends what is no answer for {what} ({why})"
+        return warn("no_answer", message, MEND_SERVER)
     message = f"the name server {server} says {code} for {what}"
     if code == "REFUSED":
         return warn("refused", message, ALLOW_QUESTIONS)

@@ -296,3 +296,23 @@ def test_no_names_of_nodes_are_asked_where_all_are_addresses() -> None:
     found = ask(targets, options_of("dns"))
     assert set(found) == {target.name for target in targets}
     assert not any(key.startswith("said@") for facts in found.values() for key in facts)
+
+
+@pytest.mark.parametrize("form", ["2001:DB8::1", "2001:db8:0:0::1", "2001:0db8:0:0:0:0:0:1"])
+def test_an_ipv6_address_has_many_forms(form: str) -> None:
+    told = {
+        **GOOD,
+        "addresses.four": "127.0.0.1",
+        "addresses.six": "20010db8000000000000000000000001",
+        "own": f"{form} STREAM node01",
+        "reverse": f"{form} node01.cluster.example",
+    }
+    assert trouble(told) == ["pass"]
+
+
+def test_a_server_that_sends_what_is_no_answer() -> None:
+    told = {**GOOD, f"said@{SERVER}": "A node01.cluster.example GARBLED-BadResponse"}
+    assert trouble(told) == [
+        f"warn no_answer: the name server {SERVER} sends what is no answer for"
+        " node01.cluster.example (BadResponse)"
+    ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from clustercheck import planning, render
+from clustercheck import planning, render, silent
 from clustercheck.answer import Answer
 from clustercheck.errors import UsageError, nearest
 from clustercheck.fanout import Bounds
@@ -107,7 +107,9 @@ def run(wanted: Wanted, way: Way, limits: Limits, shown: Shown, record: Path | N
         planning.node_seconds(chosen.checks, limits.node_seconds, way.connect_timeout),
         limits.heavy_parallel,
     )
-    plan = planning.plan(chosen, nodes, ssh, bounds, limits.max_seconds)
+    were_silent = silent.read() if ssh else set()
+    plan = planning.plan(chosen, nodes, ssh, bounds, limits.max_seconds, were_silent)
+    codes: dict[str, str] = {}
     out = Out(shown)
     recorder = Recorder(record, list(chosen.checks), [n.name for n in nodes]) if record else None
     notes = [text for text in (note, planning.strangers(chosen, wanted.inventory)) if text]
@@ -123,6 +125,7 @@ def run(wanted: Wanted, way: Way, limits: Limits, shown: Shown, record: Path | N
 
         def ended(answer: Answer, result: NodeResult) -> None:
             progress.ended(answer.node, result.status)
+            codes[answer.node] = answer.code
             keep(answer)
             out.node(result)
 
@@ -131,6 +134,7 @@ def run(wanted: Wanted, way: Way, limits: Limits, shown: Shown, record: Path | N
         notes.append(recorder.trouble)  # the report has this list
     if ssh:
         ssh.close()
+        silent.write(were_silent, codes)
     out.report(report)
     return report.exit_code
 

@@ -3,7 +3,7 @@
 import dataclasses
 import resource
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
@@ -159,10 +159,12 @@ def plan(
     ssh: Transport | None,
     bounds: Bounds,
     max_seconds: float | None,
+    last: Collection[str] = (),
 ) -> Plan:
     """The plan of a run; nodes that are this machine go by its own sh.
 
     ssh: may be None where every node is this machine.
+    last: names of nodes that are asked after all others.
     """
     here = Here()
 
@@ -179,4 +181,5 @@ def plan(
         transport_for=transport_for,
         bounds=bounds,
         max_seconds=max_seconds,
+        last=last,
     )

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property, partial
@@ -27,6 +27,7 @@ class Plan:
     """What is to be asked of whom.
 
     transport_for: the way to a node (this machine's own sh, or SSH).
+    last: names of nodes that are asked after all others.
     """
 
     nodes: Sequence[Node]
@@ -35,6 +36,7 @@ class Plan:
     transport_for: Callable[[Node], Transport]
     bounds: Bounds
     max_seconds: float | None = None
+    last: Collection[str] = ()
 
     def frame(self) -> Frame:
         """What surrounds the probes: the node's clock is asked for where a check wants it."""
@@ -61,8 +63,12 @@ class Plan:
         ]
         if not counts:
             return []
-        peers = choose_peers(self.names, node.name, max(counts))
+        peers = choose_peers(self.names, self._places[node.name], max(counts))
         return [Target(peer, self._hosts[peer]) for peer in peers]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
 
     @cached_property
     def _hosts(self) -> dict[str, str]:
@@ -106,7 +112,8 @@ def run(plan: Plan, watch: Watch) -> Report:
         watch.began(node)
 
     fanout = Fanout(plan.frame(), plan.bounds, note_begun)
-    jobs = [plan.job(node, plan.asked(node)) for node in plan.nodes]
+    in_turn = sorted(plan.nodes, key=lambda node: node.name in plan.last)
+    jobs = [plan.job(node, plan.asked(node)) for node in in_turn]
     answers: dict[str, Answer] = {}
     results: dict[str, NodeResult] = {}
     stopped = ""

@@ -157,13 +157,13 @@ def _text(name: str) -> str:
     return resources.files("clustercheck").joinpath(name).read_text(encoding="utf-8").strip("\n")
 
 
-def choose_peers(names: Sequence[str], own: str, most: int = PEERS_AT_MOST) -> list[str]:
-    """Peers of a node: those 1, 2, 4, … places further round the list, never itself.
+def choose_peers(names: Sequence[str], place: int, most: int = PEERS_AT_MOST) -> list[str]:
+    """Peers of the node at a place: those 1, 2, 4, … places further round the list, never itself.
 
     That is n log n pairs in all, not n squared. Where more than PEERS_AT_MOST are wanted, the
     others follow, the nearest first.
     """
-    place, count = names.index(own), len(names)
+    count = len(names)
     steps = [1 << power for power in range((count - 1).bit_length())]
     if most > PEERS_AT_MOST:
         steps += [step for step in range(1, min(count, most + len(steps))) if step & (step - 1)]

@@ -404,18 +404,18 @@ def test_the_local_channel_runs_the_script_to_its_end() -> None:
 
 def test_peers_go_round_the_list() -> None:
     names = [f"n{i}" for i in range(10)]
-    assert choose_peers(names, "n8") == ["n9", "n0", "n2", "n6"]
-    assert choose_peers(["only"], "only") == []
-    assert choose_peers(["a", "b"], "b") == ["a"]
+    assert choose_peers(names, 8) == ["n9", "n0", "n2", "n6"]
+    assert choose_peers(["only"], 0) == []
+    assert choose_peers(["a", "b"], 1) == ["a"]
     many = [f"n{i}" for i in range(5000)]
-    assert len(choose_peers(many, "n17")) == 12
+    assert len(choose_peers(many, 17)) == 12
 
 
 def test_more_peers_than_usual_are_the_nearest_of_the_others() -> None:
     names = [f"n{i}" for i in range(30)]
-    assert sorted([*choose_peers(names, "n8", 1000), "n8"]) == sorted(names)
-    assert choose_peers(names, "n0", 13)[5:] == [f"n{i}" for i in (3, 5, 6, 7, 9, 10, 11, 12)]
-    assert choose_peers(names, "n0", 3) == ["n1", "n2", "n4"]
+    assert sorted([*choose_peers(names, 8, 1000), "n8"]) == sorted(names)
+    assert choose_peers(names, 0, 13)[5:] == [f"n{i}" for i in (3, 5, 6, 7, 9, 10, 11, 12)]
+    assert choose_peers(names, 0, 3) == ["n1", "n2", "n4"]
 
 
 def test_a_check_is_told_of_as_many_peers_as_it_wants() -> None:

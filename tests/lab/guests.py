@@ -99,7 +99,7 @@ def why_no_guests() -> str:
     return ""
 
 
-def boot(lab: Lab, guests: Sequence[Guest], within: float = 120) -> None:
+def boot(lab: Lab, guests: Sequence[Guest], within: float = 240) -> None:
     """Boot the guests side by side; `lab` was made with their specs. Raises DidNotComeUp."""
     if any(guest.selinux != "disabled" for guest in guests):
         compile_policy()

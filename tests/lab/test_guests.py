@@ -10,6 +10,9 @@ from tests.lab.guests import Guest, boot, why_no_guests
 from tests.lab.reports import Report, checked
 from tests.lab.spec import Spec, healthy
 
+# Five kernels boot on whatever cores there are.
+pytestmark = pytest.mark.timeout(400)
+
 SERVER = r"""
 modprobe nfsd
 mount -t nfsd nfsd /proc/fs/nfsd

@@ -176,6 +176,9 @@ def _asked_by_script(node: Node) -> Node:
 
 
 def _ssh(way: Way) -> Transport:
+    from clustercheck.transport import lean
+
+    lean.load()
     from clustercheck.transport.settings import SshSettings
 
     settings = SshSettings(

@@ -31,3 +31,11 @@ def test_no_ssh_is_loaded(words: str, tmp_path: Path) -> None:
     assert done.stderr.splitlines()[-1] == "loaded:", done.stderr
     assert "Traceback" not in done.stderr
     assert done.stdout or not words
+
+
+def test_a_run_over_ssh_loads_no_more_than_it_needs(tmp_path: Path) -> None:
+    words = ["run", "-w", "127.0.0.1", "-p", "1", "-c", "tmp", "-F", "/dev/null"]
+    code = TRY.replace(repr(SLOW), repr({"paramiko", "fabric", "invoke"}))
+    command = [sys.executable, "-c", code, *words]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=100)
+    assert done.stderr.splitlines()[-1] == "loaded: paramiko", done.stderr

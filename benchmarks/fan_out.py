@@ -109,7 +109,10 @@ def main() -> None:
         f"{wanted.rounds} rounds; script {size:,} bytes; {os.cpu_count()} cores.\n"
     )
     print(table(rows, wanted.nodes))
-    print("\n" + ", ".join(line for line in versions.split() if "==" in line))
+    wanted_ones = {name.lower() for name in (*peers.PACKAGES, "paramiko")}
+    print(
+        "\n" + ", ".join(v for v in versions.split() if v.partition("==")[0].lower() in wanted_ones)
+    )
 
 
 if __name__ == "__main__":

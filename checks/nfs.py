@@ -13,9 +13,9 @@ from collections.abc import Iterator
 
 from clustercheck.check import Check, Code, Facts, Finding, skip, unknown
 
+from ._nfs_common import MOST_MOUNTS
 from ._nfs_heavy import HEAVY
 from ._nfs_log import judge_exports, judge_log, judge_traffic
-from ._nfs_common import MOST_MOUNTS
 from ._nfs_mount import (
     all_mounts,
     judge_absent,

@@ -158,9 +158,14 @@ def huge_packet(transport: paramiko.Transport, channel: paramiko.Channel) -> Non
 
 
 def dripping_packet(transport: paramiko.Transport, channel: paramiko.Channel) -> None:
-    transport.sock.sendall(b"\0\0\4\0")
-    for _ in range(20):
-        transport.sock.sendall(bytes(1))
+    """Output that is in order and comes a byte at a time."""
+    data = message(94, 0)
+    data.add_string(b"x" * 100)
+    pieces: list[bytes] = []
+    transport.packetizer.write_all = pieces.append  # type: ignore[method-assign,assignment]
+    send(transport, data)
+    for byte in b"".join(pieces)[:20]:
+        transport.sock.sendall(bytes([byte]))
         time.sleep(0.3)
 
 

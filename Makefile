@@ -4,6 +4,7 @@
 # make mend   put right what lint can put right itself: layout, and what is generated
 # make demo   some nodes with faults, and what clustercheck says of them (as root, on Debian)
 # make lab    nodes to try it on: NODES=64 of them; make lab-down takes them away
+# make bench  what a node costs beside other tools, in small: 100 nodes, some minutes
 # make clean  take away all that the others made
 #
 # PYTHON=python3.12 names another Python. All paths are relative, so blanks in ours do no harm.
@@ -14,7 +15,7 @@ NODES = 8
 
 .NOTPARALLEL:
 .PHONY: run test lint mend clean fetch format style types shell imports docs pytest lab-test
-.PHONY: demo lab lab-down
+.PHONY: demo lab lab-down bench
 
 # 0 to 3 is the report's verdict, not a failure of make; scripts call clustercheck itself.
 run: .venv/ready
@@ -65,6 +66,9 @@ pytest: .venv/ready
 lab-test: .venv/ready
 	@echo '== make lab-test: real nodes with real faults'
 	@.venv/bin/pytest tests/lab
+
+bench: .venv/ready
+	@.venv/bin/python -m benchmarks.fan_out --nodes 100 --window 32 --rounds 1 $(ARGS)
 
 demo: .venv/ready
 	@.venv/bin/python -m tests.lab demo

@@ -6,6 +6,9 @@ import time
 from clustercheck.facts import Flood, Reader
 from clustercheck.transport import Channel, Connection, Exit, Unreachable
 
+# The script speaks once a second while it waits: after so long a silence, it or the way is gone.
+SECONDS_OF_SILENCE = 20
+
 
 def ask(connection: Connection, script: str, reader: Reader, deadline: float) -> None:
     """Run the script and read its answer into `reader`.
@@ -23,22 +26,41 @@ def ask(connection: Connection, script: str, reader: Reader, deadline: float) ->
 
 
 def _read(channel: Channel, reader: Reader, deadline: float) -> None:
-    began = time.monotonic()
+    began = heard = time.monotonic()
     while not reader.done:
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise Unreachable("limit", f"no whole answer within {time.monotonic() - began:.0f} s")
-        data = channel.receive(left)
+        now = time.monotonic()
+        if now >= deadline:
+            raise _late(reader, now - began, now - heard)
+        silent = heard + SECONDS_OF_SILENCE if reader.begun else deadline
+        if now >= silent:
+            raise Unreachable("cut", f"nothing more was heard of it for {now - heard:.0f} s")
+        try:
+            data = channel.receive(min(deadline, silent) - now)
+        except Unreachable as error:
+            if error.code == "limit":
+                raise _late(reader, time.monotonic() - began, time.monotonic() - heard) from error
+            raise
         if data is None:
             continue
         if not data:
             return
+        heard = time.monotonic()
         try:
             reply = reader.feed(data)
         except Flood as flood:
             raise Unreachable("flood", str(flood)) from flood
         if reply:
             channel.send(reply)
+
+
+def _late(reader: Reader, seconds: float, silence: float) -> Unreachable:
+    if not reader.begun:
+        return Unreachable(
+            "no_start", f"logged in, and the script had not begun in {seconds:.0f} s"
+        )
+    return Unreachable(
+        "limit", f"no whole answer within {seconds:.0f} s; last heard of {silence:.0f} s before"
+    )
 
 
 def _ended_early(exit: Exit, reader: Reader) -> Unreachable:

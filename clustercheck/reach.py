@@ -125,6 +125,14 @@ CODES: dict[str, Code] = {
         "Look on the node's console: a crash, a reboot, a kill of sshd by the kernel for lack of "
         "memory, or a firewall that forgets connections.",
     ),
+    "no_start": _code(
+        "The login succeeded, and the script did not begin within the node's time limit.",
+        "Look on the node at what logins wait for: a home on a file server that does not answer, a "
+        "slow start-up file of the shell. If small commands by ssh work and long ones hang, large "
+        "packets are lost on the way: look for a switch port or interface with a smaller MTU with "
+        "`ping -M do -s 8972 NODE` (1472 for MTU 1500).",
+        "§5.3",
+    ),
     "limit": _code(
         "The node was not done within its time limit.",
         "Look on the node at what hangs (`ps axo pid,stat,wchan:30,args | grep ' D'`); where it "

@@ -1,6 +1,7 @@
 """A run over made-up checks and this machine's own sh: order, limits, heavy steps, ends."""
 
 import dataclasses
+import re
 import signal
 import threading
 import time
@@ -505,3 +506,42 @@ def test_all_nodes_are_named_to_a_probe_that_asks() -> None:
         plan({"c": check('fact nodes "$NODES"', judge=judge, probe_nodes=True)}, 3), Watch()
     )
     assert told(report)["n2"] == ["pass c.found: n0+n1+n2"]
+
+
+class Mute(Here):
+    """A way that takes the script and says nothing, or stops speaking after some lines."""
+
+    def __init__(self, *said: bytes) -> None:
+        self.said = list(said)
+
+    def connect(self, node: Node, deadline: float) -> Connection:
+        return self  # type: ignore[return-value]
+
+    def start(self, script: bytes, deadline: float) -> "Mute":
+        mark = re.search(rb"cc_mark=(\S+)", script)
+        assert mark
+        self.said = [line.replace(b"MARK", mark[1].strip(b"'")) for line in self.said]
+        return self
+
+    def receive(self, timeout: float) -> bytes | None:
+        if self.said:
+            return self.said.pop(0)
+        time.sleep(timeout)
+        return None
+
+    def send(self, data: bytes) -> None: ...
+
+
+def test_a_login_that_never_begins_is_told_from_a_slow_node() -> None:
+    report = run(plan({"a": check()}, transport=Mute(), bounds=Bounds(1, 1)), Watch())
+    assert told(report)["n0"] == [
+        "unknown access.no_start: logged in, and the script had not begun in 1 s"
+    ]
+
+
+def test_a_node_that_falls_silent_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It speaks once a second while it waits: nobody need wait for the whole limit."""
+    monkeypatch.setattr("clustercheck.ask.SECONDS_OF_SILENCE", 1)
+    gone = Mute(b"\nMARK - begin 0 b host\n", b"MARK - tick\n")
+    report = run(plan({"a": check()}, transport=gone, bounds=Bounds(1, 60)), Watch())
+    assert told(report)["n0"] == ["unknown access.cut: nothing more was heard of it for 1 s"]

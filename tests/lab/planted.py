@@ -34,7 +34,7 @@ ACCESS = [
     planted(faults.black_holed("black-hole"), "access", "unknown access.timeout"),
     planted(faults.rejecting("rejecting"), "access", "unknown access.no_route"),
     planted(faults.silent_sshd("no-banner"), "access", "unknown access.no_banner"),
-    planted(faults.key_exchange_hangs("small-port"), "access", "unknown access.limit"),
+    planted(faults.key_exchange_hangs("small-port"), "access", "unknown access.no_start §5.3"),
     planted(faults.disk_full("disk-full"), "access", "unknown access.no_directory"),
 ]
 

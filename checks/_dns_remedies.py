@@ -46,6 +46,7 @@ MEND_SERVER = Remedy(
     "Look at the name server itself and at the firewall before it (UDP and TCP port 53). Until it "
     "is back, put a server that answers first in resolv.conf, through whatever writes that "
     "file; `options timeout:1 attempts:2` shortens the wait.",
+    "§4.1.2",
 )
 ALLOW_QUESTIONS = Remedy(
     "Let the server answer this network: look at its rules for who may ask (bind: allow-query, "
@@ -71,4 +72,5 @@ READABLE = Remedy(
 LESS_NAMES = Remedy(
     "Look at the name servers' answer times from the node; or set all_names = no, and the nodes "
     "do not try each other's names.",
+    "§4.1.2",
 )

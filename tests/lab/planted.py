@@ -65,7 +65,9 @@ TMP = [
 ]
 
 NAMES = [
-    planted(faults.dead_name_server("dns-dead"), "dns", "warn dns.slow", "unknown dns.cut"),
+    planted(
+        faults.dead_name_server("dns-dead"), "dns", "warn dns.slow §4.1.2", "unknown dns.cut §4.1.2"
+    ),
     planted(faults.hosts_contradict("dns-hosts"), "dns", "fail dns.differs §4.1.2"),
     planted(faults.own_name_on_loopback("dns-own"), "dns", "fail dns.own_loopback §4.1.2"),
 ]

@@ -32,7 +32,9 @@ class HereChannel:
         try:
             self._stdin.write(data)
             self._stdin.flush()
-        except (OSError, ValueError) as error:
+        except BrokenPipeError:
+            return  # the script has ended: what it said and how it ended is still to be read
+        except OSError as error:
             raise Unreachable("cut", f"the local sh went away: {error}") from error
 
     def receive(self, timeout: float) -> bytes | None:
@@ -80,6 +82,9 @@ class HereChannel:
 class HereConnection:
     """The local `sh`."""
 
+    def __init__(self) -> None:
+        self._running: HereChannel | None = None
+
     def start(self, script: bytes, deadline: float) -> Channel:
         """Run `sh -s`; see the protocol. Raises Unreachable where there is no sh."""
         try:
@@ -92,12 +97,14 @@ class HereConnection:
             )
         except OSError as error:
             raise Unreachable("no_sh", f"the local sh cannot be run: {error}") from error
-        channel = HereChannel(process)
-        channel.send(script)
-        return channel
+        self._running = HereChannel(process)
+        self._running.send(script)
+        return self._running
 
     def close(self) -> None:
-        """Nothing is held."""
+        """End what still runs."""
+        if self._running:
+            self._running.close()
 
 
 class Here:

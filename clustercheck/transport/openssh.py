@@ -107,13 +107,17 @@ class OpenSshConnection:
     def __init__(self, words: list[str], environment: dict[str, str]) -> None:
         self._words = words
         self._environment = environment
+        self._running: OpenSshChannel | None = None
 
     def start(self, script: bytes, deadline: float) -> "OpenSshChannel":
         """Connect, log in and run `sh -s`. Raises Unreachable, as the channel's methods do."""
-        return OpenSshChannel(self._words, self._environment, script, deadline)
+        self._running = OpenSshChannel(self._words, self._environment, script, deadline)
+        return self._running
 
     def close(self) -> None:
-        """Nothing is held."""
+        """End what still runs."""
+        if self._running:
+            self._running.close()
 
 
 class OpenSshChannel:

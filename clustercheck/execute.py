@@ -4,7 +4,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,8 +39,8 @@ class Way:
     known_hosts: Path | None
     host_keys: str
     ssh: str
-    password: str
-    passphrase: str
+    password: str = field(repr=False)
+    passphrase: str = field(repr=False)
     connect_timeout: float
 
     def __post_init__(self) -> None:

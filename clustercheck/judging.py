@@ -104,6 +104,8 @@ def compare(
         options = {node: options_of(name, node) for node in facts}
         try:
             found = list(check.compare(facts, options))
+            if strangers := {node for node, _ in found} - results.keys():
+                raise ValueError(f"it compares {', '.join(sorted(strangers))}, not asked")
         except Exception as error:  # one check's fault is a finding, not the end of the run
             found = [(node, verdict.crashed(error)) for node in facts]
         for node, finding in found:

@@ -140,3 +140,13 @@ def test_all_nodes_are_named_to_a_probe_that_asks() -> None:
         plan({"c": check('fact nodes "$NODES"', judge=judge, probe_nodes=True)}, 3), Watch()
     )
     assert told(report)["n2"] == ["pass c.found: n0+n1+n2"]
+
+
+def test_a_comparison_that_names_a_node_nobody_asked_is_unknown() -> None:
+    def compare(facts: object, options: object) -> Iterable[tuple[str, Finding]]:
+        yield "n7", warn("found", "differs", REMEDY)
+
+    report = run(plan({"c": check(compare=compare)}, 2), Watch())
+    assert report.exit_code == 3
+    assert told(report)["n0"][1].startswith("unknown c.crashed")
+    assert "it compares n7, not asked" in told(report)["n0"][1]

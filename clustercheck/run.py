@@ -159,6 +159,8 @@ def _follow(
         options = {node: plan.options_of(name, node) for node in facts}
         try:
             chosen = list(check.follow(facts, options)) if facts else []
+            if strangers := set(chosen) - facts.keys():
+                raise ValueError(f"it follows {', '.join(sorted(strangers))}, not asked")
         except Exception as error:  # the check's own fault: `compare` and `judge` go without
             for node in facts:
                 answers[node].told[name].error = f"{type(error).__name__}: {error}"

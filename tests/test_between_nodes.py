@@ -1,8 +1,11 @@
 """What only shows between nodes: peers, comparisons, and who is asked once more."""
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from clustercheck.check import (
     AnyCheck,
@@ -119,9 +122,14 @@ def test_the_few_that_differ_are_asked_again(tmp_path: Path) -> None:
     assert grown == ["n1"]
 
 
-def test_a_crash_while_choosing_whom_to_ask_again_is_no_pass() -> None:
-    def follow(facts: object, options: object) -> Iterable[str]:
-        raise ValueError("on purpose")
+def breaks(facts: object, options: object) -> Iterable[str]:
+    raise ValueError("on purpose")
+
+
+@pytest.mark.parametrize("follow", [breaks, lambda facts, options: ["n7"]])
+def test_a_crash_while_choosing_whom_to_ask_again_is_no_pass(
+    follow: Callable[[Mapping[str, Facts], Mapping[str, Any]], Iterable[str]],
+) -> None:
 
     def judge(facts: Facts, options: NoOptions) -> Iterable[Finding]:
         yield ok("found", facts["long"])

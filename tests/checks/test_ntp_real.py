@@ -48,7 +48,17 @@ def test_real_chronyd(
     runs(node, 7, "chronyd")
     old = 'case "$*" in *-c*) exit 1 ;; esac\n' if form == "text" else ""
     node.command("chronyc", f'{old}exec env {real[name].chronyc()} "$@"')
-    assert judged("ntp", node.probe("ntp"))[0].startswith(expected)
+    assert settled(node, expected).startswith(expected)
+
+
+def settled(node: MadeUpNode, expected: str) -> str:
+    """The first finding; a daemon that has just begun answers for little, so it gets a minute."""
+    end = time.monotonic() + 60
+    while True:
+        said = judged("ntp", node.probe("ntp"))[0]
+        if said.startswith(expected) or time.monotonic() > end:
+            return said
+        time.sleep(0.5)
 
 
 def test_real_sources_that_disagree(real: dict[str, Chronyd], tmp_path: Path) -> None:
@@ -57,9 +67,8 @@ def test_real_sources_that_disagree(real: dict[str, Chronyd], tmp_path: Path) ->
     node.hide("ntpq", "timedatectl", "busybox")
     runs(node, 7, "chronyd")
     node.command("chronyc", f'exec env {real["follows all"].chronyc()} "$@"')
-    assert judged("ntp", node.probe("ntp"))[0].startswith(
-        "fail falseticker: the sources disagree: 127.77.0.1, 127.77.0.2, 127.77.0.3; chronyd is not"
-    )
+    expected = "fail falseticker: the sources disagree: 127.77.0.1, 127.77.0.2, 127.77.0.3; chronyd"
+    assert settled(node, expected).startswith(expected)
 
 
 def test_real_chronyd_that_is_gone(tmp_path: Path) -> None:

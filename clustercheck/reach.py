@@ -121,7 +121,7 @@ CODES: dict[str, Code] = {
         "Look at `command -v sh` in a login on the node; a POSIX sh is all that is needed.",
     ),
     "cut": _code(
-        "The connection broke while the script ran.",
+        "The connection broke while the script ran, or nothing more was heard of it for 20 s.",
         "Look on the node's console: a crash, a reboot, a kill of sshd by the kernel for lack of "
         "memory, or a firewall that forgets connections.",
     ),

@@ -15,7 +15,7 @@ from clustercheck.output import write_atomically
 log = logging.getLogger(__name__)
 
 # The causes that take their whole time limit to be seen.
-CODES = {"timeout", "no_banner", "handshake", "auth_timeout", "limit", "no_name"}
+CODES = {"timeout", "no_banner", "handshake", "auth_timeout", "no_start", "limit", "no_name"}
 MOST = 100_000  # names
 
 

@@ -1,10 +1,9 @@
 """What a run is doing, on one line of the terminal; nothing at all where there is no terminal."""
 
-import contextlib
 import os
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
@@ -70,17 +69,6 @@ class Progress:
         live, self._live = self._live, None
         if live:
             live.stop()
-
-    @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        """The terminal is free for a question, such as for a password."""
-        shown = self._live is not None
-        self.stop()
-        try:
-            yield
-        finally:
-            if shown:
-                self._show()
 
     def _show(self) -> None:
         if not self._shows or self._live:

@@ -31,16 +31,6 @@ with Progress(sys.stderr) as progress:
     time.sleep(WAIT)
 print("the report", flush=True)
 """
-ASK = """
-with Progress(sys.stderr) as progress:
-    progress.start(2)
-    time.sleep(0.5)
-    with progress.paused():
-        print("Password: ", end="", flush=True)
-        time.sleep(0.5)
-        print("given", flush=True)
-    time.sleep(0.5)
-"""
 SHOW, HIDE = "\x1b[?25h", "\x1b[?25l"
 
 
@@ -107,15 +97,6 @@ def test_ctrl_c_gives_the_cursor_back() -> None:
         seen = screen.until(lambda seen: "KeyboardInterrupt" in seen)
     assert "KeyboardInterrupt" in seen
     assert seen.rindex(SHOW) > seen.rindex(HIDE)
-
-
-def test_the_terminal_is_free_for_a_question() -> None:
-    with terminal(ASK) as screen:
-        seen = screen.until(lambda seen: False)
-    during = seen[seen.index("Password: ") : seen.index("given")]
-    assert during == "Password: "
-    assert "0/2 nodes" in seen[: seen.index("Password")]
-    assert "0/2 nodes" in seen[seen.index("given") :]
 
 
 @pytest.mark.parametrize("environ", [{"TERM": "dumb"}, {"TERM": ""}])

@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tests.host import make_keys
-from tests.lab.cluster import DidNotComeUp, Lab, remove, why_not
+from tests.lab.cluster import DidNotComeUp, Lab, why_not
 from tests.lab.demo import NODES
+from tests.lab.ending import remove
 from tests.lab.spec import Spec, healthy
 from tools.fetch import PROJECT, TOOLS, CannotFetch, fetch
 

@@ -4,7 +4,6 @@ All of it hangs on one process, the head's process 1: the nodes' processes, moun
 end with it, however we end. The machine's own network, files, clock and kernel are not touched.
 """
 
-import contextlib
 import os
 import shlex
 import shutil
@@ -15,13 +14,12 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tests.host import LESS, Keys, sshd_version, write_files
+from tests.host import LESS, Keys
+from tests.lab.ending import born, end
+from tests.lab.layout import cables, own_files, write_common, write_logins
 from tests.lab.spec import (
-    DOMAIN,
     FIRST,
     FIRST_GUEST,
-    HEAD,
-    SERVICES,
     Spec,
     address,
     address6,
@@ -72,10 +70,10 @@ class Lab:
         self.ssh_config = folder / "ssh_config"
         self._pids: dict[str, int] = {}
         self._processes: list[subprocess.Popen[str]] = []
-        self._write_files()
+        write_common(folder, keys)
         try:
             self.head = self._start_head(stays=stays)
-            (folder / "pid").write_text(f"{self.head} {_born(self.head)}\n")
+            (folder / "pid").write_text(f"{self.head} {born(self.head)}\n")
             named = {spec.name: (self.numbers[spec.name], spec) for spec in [*specs, *guests]}
             # The servers first: what follows them is to find them there.
             self._start_nodes(services(named))
@@ -84,7 +82,7 @@ class Lab:
         except BaseException:
             self.close()
             raise
-        self._write_logins([*specs, *guests])
+        write_logins(folder, keys, self.numbers, [*specs, *guests])
 
     def close(self) -> None:
         """End all of it."""
@@ -136,29 +134,6 @@ class Lab:
         """The node is gone from one moment to the next."""
         os.kill(self._pids[name], signal.SIGKILL)
 
-    def _write_files(self) -> None:
-        for name in ("memory", "etc", "common", "log"):
-            (self.folder / name).mkdir()
-        write_files(self.folder / "common", self.keys)
-        ssh = self.folder / "common/etc/ssh"
-        lines = [
-            "HostKey /etc/ssh/host_key",
-            "AuthorizedKeysFile /etc/ssh/authorized_keys",
-            "PidFile /run/sshd.pid",
-            "UsePAM no",
-            "UseDNS no",
-            "LogLevel VERBOSE",
-            "MaxStartups 500",
-        ]
-        if sshd_version() >= (9, 8):
-            lines.append("PerSourcePenalties no")
-        (ssh / "sshd_config").write_text("\n".join(lines) + "\n")
-        etc = self.folder / "etc"
-        (etc / "hosts").write_text(f"127.0.0.1 localhost\n{address(HEAD)} head.{DOMAIN} head\n")
-        (etc / "resolv.conf").write_text(RESOLV_CONF)
-        (etc / "nsswitch.conf").write_text(NSSWITCH_CONF)
-        (self.folder / "switches").write_text(SWITCHES)
-
     def _start_head(self, *, stays: bool) -> int:
         layers = [str(TOOLS / layer) for layer in LAYERS if (TOOLS / layer).exists()]
         command = [_needed("setpriv"), LESS, _needed("unshare"), *OWN]
@@ -207,11 +182,11 @@ class Lab:
             init = ["sh", "-c", 'cd "$1" && exec sh "$2" "$3"', "node", here]
             init += [str(HERE / "node-init.sh"), str(self.folder / "common")]
             processes[number] = self._start(spec.name, self._apart([*OWN, *init]))
-        cables = []
+        lines = []
         for number, spec in specs.items():
             self._pids[spec.name] = self._pid_told(processes[number], spec.name)
-            cables += _cables(number, spec, self._pids[spec.name])
-        self.batch(cables)
+            lines += cables(number, spec, self._pids[spec.name])
+        self.batch(lines)
         for process in processes.values():
             assert process.stdin
             process.stdin.write("\n")
@@ -238,7 +213,7 @@ class Lab:
 
     def is_up(self, name: str) -> bool:
         """Whether a node has its power still."""
-        return bool(_born(self._pids[name]))
+        return bool(born(self._pids[name]))
 
     def freeze(self, name: str) -> None:
         """A guest stands still from one moment to the next."""
@@ -302,59 +277,6 @@ class Lab:
         if done.returncode:
             raise DidNotComeUp(f"ip: {done.stderr}")
 
-    def _write_logins(self, specs: Sequence[Spec]) -> None:
-        key = " ".join(Path(f"{self.keys.host}.pub").read_text().split()[:2])
-        known, nodes = [], []
-        for name, number in self.numbers.items():
-            known.append(f"{name},{name}.{DOMAIN},{address(number)},{address6(number)} {key}\n")
-        for spec in specs:
-            where = f"host={address(self.numbers[spec.name])}"
-            nodes.append(f"{spec.name} {where} {spec.variables}".rstrip() + "\n")
-        self.known_hosts.write_text("".join(known))
-        self.inventory.write_text(
-            f"[lab]\n{''.join(nodes)}\n[all:vars]\nuser = root\nkey = {self.keys.plain}\n\n"
-            f"[check:ntp]\nreference = {address(SERVICES)}\n\n"
-            "[check:mtu]\nnames = {node}-data\n"
-        )
-        self.ssh_config.write_text(
-            f'User root\nIdentityFile "{self.keys.plain}"\nIdentitiesOnly yes\n'
-            f'UserKnownHostsFile "{self.known_hosts}"\n'
-        )
-
-
-def own_files(number: int, name: str) -> dict[str, str]:
-    """What every node has of its own."""
-    return {
-        "etc/hostname": f"{name}\n",
-        "etc/hosts": f"127.0.0.1 localhost\n{address(number)} {name}.{DOMAIN} {name}\n",
-        "etc/resolv.conf": RESOLV_CONF,
-        "etc/nsswitch.conf": NSSWITCH_CONF,
-    }
-
-
-def end(folder: Path) -> bool:
-    """End the cluster of a folder, also one whose maker crashed. False: there was none."""
-    try:
-        pid, born = (folder / "pid").read_text().split()
-    except (FileNotFoundError, ValueError):
-        return False
-    ours = _born(int(pid)) == born  # else the number is somebody else's by now
-    if ours:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(int(pid), signal.SIGKILL)
-        deadline = time.monotonic() + 60
-        while _born(int(pid)) == born and time.monotonic() < deadline:
-            time.sleep(0.01)
-    (folder / "pid").unlink()
-    return ours
-
-
-def remove(folder: Path) -> bool:
-    """End the cluster of a folder and remove the folder. False: there was none."""
-    there = end(folder)
-    shutil.rmtree(folder, ignore_errors=True)
-    return there
-
 
 def why_not() -> str:
     """Why there can be no cluster on this machine; "" where there can."""
@@ -366,15 +288,6 @@ def why_not() -> str:
     if subprocess.run(command, capture_output=True).returncode:
         return "cannot here: root may not make namespaces on this machine"
     return ""
-
-
-def _born(pid: int) -> str:
-    """When a process started, in the kernel's ticks; "" where it is none or has ended."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-    except (FileNotFoundError, ProcessLookupError):
-        return ""
-    return "" if fields[0] in "ZX" else fields[19]
 
 
 def _needed(command: str) -> str:
@@ -397,34 +310,3 @@ def _run(command: Sequence[str], script: str, timeout: float, *, where: str) -> 
     if done.returncode:
         raise RuntimeError(f"exit status {done.returncode} in {where}: {done.stderr}")
     return done.stdout
-
-
-def _cables(number: int, spec: Spec, pid: int) -> list[str]:
-    login, data, rack = f"login{number}", f"data{number}", f"data-rack{spec.rack}"
-    return [
-        f"link add {login} mtu {spec.port_mtu} type veth peer name eth0 mtu {spec.mtu} netns {pid}",
-        f"link set {login} master logins {'up' if spec.plugged else 'down'}",
-        f"link add {data} mtu {spec.data_port_mtu} type veth "
-        f"peer name eth1 mtu {spec.data_mtu} netns {pid}",
-        f"link set {data} master {rack} up",
-    ]
-
-
-RESOLV_CONF = f"search {DOMAIN}\nnameserver {address(SERVICES)}\noptions timeout:1 attempts:2\n"
-NSSWITCH_CONF = "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\n"
-
-# For ip -batch. Between the racks there is a cable whose ports know no jumbo frames.
-SWITCHES = f"""link set lo up
-link add logins type bridge mcast_snooping 0
-link set logins mtu 9000 gso_max_segs 1 up
-address add {address(HEAD)}/16 dev logins
-address add {address6(HEAD)}/64 dev logins nodad
-link add data-rack1 type bridge mcast_snooping 0
-link set data-rack1 mtu 9000 up
-address add {data_address(HEAD)}/16 dev data-rack1
-link add data-rack2 type bridge mcast_snooping 0
-link set data-rack2 mtu 9000 up
-link add trunk1 mtu 1500 type veth peer name trunk2 mtu 1500
-link set trunk1 master data-rack1 up
-link set trunk2 master data-rack2 up
-"""

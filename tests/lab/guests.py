@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tests.lab.cluster import DidNotComeUp, Lab, own_files
+from tests.lab.cluster import DidNotComeUp, Lab
+from tests.lab.layout import own_files
 from tests.lab.spec import Spec, address, address6, data_address
 from tools.fetch import TOOLS, CannotFetch, fetch
 

@@ -11,7 +11,8 @@ import pytest
 
 from tests.host import Keys
 from tests.lab import faults
-from tests.lab.cluster import DidNotComeUp, Lab, end, remove
+from tests.lab.cluster import DidNotComeUp, Lab
+from tests.lab.ending import end, remove
 from tests.lab.planted import HEALTHY
 from tests.lab.reports import Report, checked, words
 from tests.lab.spec import Spec

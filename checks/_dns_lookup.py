@@ -1,5 +1,6 @@
 """resolv.conf and the name servers: what a look-up costs on the node, and who does not answer."""
 
+import ipaddress
 import re
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -7,7 +8,7 @@ from typing import NamedTuple
 from clustercheck.check import Facts, Finding, MissingFact, Quantity, fail, ok, skip, unknown, warn
 
 from ._dns_answers import is_address
-from ._dns_own import is_loopback
+from ._dns_own import canonical, is_loopback
 from ._dns_records import no_answer, refuses_all
 from ._dns_remedies import MEND_SERVER, ONE_SEARCH, READABLE, THREE_SERVERS
 from ._dns_resolv import MOST_SERVERS, Resolv, parse
@@ -20,24 +21,49 @@ class Lookup(NamedTuple):
     """The node's look-up of a name that no file and no cache has.
 
     seconds: None where DNS is not asked by nsswitch.conf.
-    dead: no server answered. delayed: one did, after another's time-out.
+    dead: no server answered. delayed: one did, after another was silent.
+    silent: which that was; "" where it is not known.
     """
 
     seconds: float | None
     dead: bool
     delayed: bool
+    silent: str = ""
 
 
 def lookup(facts: Facts, resolv: Resolv) -> Lookup:
-    """Raises MissingFact."""
+    """Raises MissingFact.
+
+    A server to whose address no machine answers is given up before its time is over (three
+    seconds on Linux), and the kernel tells which that was.
+    """
     if facts["asked"] == "no":
         return Lookup(None, False, False)
     match = re.fullmatch("([0-9]{1,9}) ([0-9]{1,9})", facts["asked"])
     if not match:
         raise MissingFact("asked")
     status, seconds = match[1], int(match[2]) / 100
-    dead = status == "124" or seconds >= 0.9 * resolv.longest
-    return Lookup(seconds, dead, not dead and seconds >= 0.9 * resolv.timeout)
+    used = list(dict.fromkeys(resolv.used))
+    absent = [server for server in used if server in facts.get("absent", "").split()]
+    if status == "124" or seconds >= 0.9 * resolv.longest or (used and absent == used):
+        return Lookup(seconds, True, False)
+    ends = {end for text in facts.get("waits", "").split() for end in _far_ends(text)}
+    waits = [server for server in used if canonical(server) in ends] or absent[:1]
+    # A cache on the node itself waits in its turn for who knows whom.
+    first = "" if len(waits) != 1 or canonical(waits[0]).startswith("127.") else waits[0]
+    if first in absent or seconds >= 0.9 * resolv.timeout:
+        return Lookup(seconds, False, True, first)
+    return Lookup(seconds, False, False)
+
+
+def _far_ends(text: str) -> list[str]:
+    """The address of "35000A0A:0035", by either order of its bytes, as the kernel writes it."""
+    digits = text.partition(":")[0]
+    if not re.fullmatch("[0-9A-F]{8}|[0-9A-F]{32}", digits):
+        return []
+    words = [bytes.fromhex(digits[at : at + 8]) for at in range(0, len(digits), 8)]
+    orders = (b"".join(words), b"".join(word[::-1] for word in words))
+    return [str(ipaddress.ip_address(order)) for order in orders]
 
 
 def resolv_of(facts: Facts) -> Resolv:
@@ -75,11 +101,18 @@ def judge_files(facts: Facts, resolv: Resolv, *, short_fails: bool) -> Iterator[
 
 
 def judge_lookup(
-    facts: Facts, resolv: Resolv, asked: tuple[str, ...], limit: float, *, unresolved: bool
+    facts: Facts,
+    resolv: Resolv,
+    asked: tuple[str, ...],
+    limit: float,
+    *,
+    unresolved: bool,
+    cut: bool,
 ) -> Iterator[Finding]:
     """What a look-up costs, and which servers are at fault.
 
     asked: servers of the option. limit: seconds. unresolved: a name that is needed has no address.
+    cut: not all names could be tried.
     """
     used = servers_of(facts, resolv)
     servers = [*dict.fromkeys([*used, *asked])]
@@ -87,13 +120,16 @@ def judge_lookup(
         yield unknown("not_asked", "the name servers could not be asked from this machine in time")
     lines = facts.get("servers", "").splitlines()
     states = dict(line.split(" ", 1) for line in lines if " " in line)
+    found = lookup(facts, resolv)
     dead = {
-        server: _where(server, states[server], resolv)
+        server: f"{_place(server, resolv)} {_how(states[server])} (asked from this machine)"
         for server in servers
         if states.get(server, "").split(" ")[0] in ("silent", "closed")
     }
-    own_dead = "; ".join(words for server, words in dead.items() if server in used)
-    yield _cost(lookup(facts, resolv), resolv, own_dead, limit, unresolved)
+    own_dead = {server: words for server, words in dead.items() if server in used}
+    if found.silent:  # as the node found it, whatever it is to this machine
+        own_dead[found.silent] = f"{_place(found.silent, resolv)} does not answer"
+    yield _cost(found, resolv, "; ".join(own_dead.values()), limit, unresolved, cut)
     for server in servers:
         if server in dead and server not in used:
             yield warn("dead_server", dead[server], MEND_SERVER)
@@ -104,14 +140,17 @@ def judge_lookup(
             yield skip("not_asked", message)
 
 
-def _cost(found: Lookup, resolv: Resolv, dead: str, limit: float, unresolved: bool) -> Finding:
+def _cost(
+    found: Lookup, resolv: Resolv, dead: str, limit: float, unresolved: bool, cut: bool
+) -> Finding:
     """What a look-up costs on the node.
 
-    dead: those of its servers that do not answer this machine, in words.
+    dead: those of its servers that do not answer, in words.
     """
     if found.seconds is None:
         return ok("lookup", "names come from files alone, as nsswitch.conf says")
     value = Quantity(found.seconds, "s")
+    rest = ", too long to try all names of nodes" if cut else ""
     # whole seconds where they are time-outs: the rest is chance, and nodes are to say the same
     took = f"{found.seconds:.0f} s" if found.dead or found.delayed else f"{found.seconds:.1f} s"
     if found.dead:
@@ -124,21 +163,28 @@ def _cost(found: Lookup, resolv: Resolv, dead: str, limit: float, unresolved: bo
         return warn("no_server", message, MEND_SERVER)
     if found.delayed:
         who = dead or "a name server before the one that answers is silent"
-        cost = f"on the node each look-up that no file answers takes {took}"
+        cost = f"on the node each look-up that no file answers takes {took}{rest}"
         return warn("dead_server", f"{who}; {cost}", MEND_SERVER, value=value)
     if dead:
         return warn("dead_server", dead, MEND_SERVER)
     if found.seconds > limit:
-        message = f"a look-up takes {took}, should take {limit:g} s at most"
+        message = f"a look-up takes {took}, should take {limit:g} s at most{rest}"
         return warn("slow", message, MEND_SERVER, value=value)
     took = took if found.seconds >= 0.05 else "less than 0.1 s"
     return ok("lookup", f"a look-up that no file answers takes {took}", value=value)
 
 
-def _where(server: str, state: str, resolv: Resolv) -> str:
-    place = ""
-    if server in resolv.used:
-        ordinal = ORDINALS[resolv.used.index(server)]
-        place = f", the {ordinal} of {len(resolv.used)} in resolv.conf,"
-    how = "does not answer" if state == "silent" else f"cannot be asked, {state.partition(' ')[2]}"
-    return f"the name server {server}{place} {how} (asked from this machine)"
+def explains_cut(found: Lookup, limit: float) -> bool:
+    """Does the finding of what a look-up costs say why not all names could be tried?"""
+    return found.dead or found.delayed or (found.seconds or 0) > limit
+
+
+def _place(server: str, resolv: Resolv) -> str:
+    if server not in resolv.used:
+        return f"the name server {server}"
+    ordinal = ORDINALS[resolv.used.index(server)]
+    return f"the name server {server}, the {ordinal} of {len(resolv.used)} in resolv.conf,"
+
+
+def _how(state: str) -> str:
+    return "does not answer" if state == "silent" else f"cannot be asked, {state.partition(' ')[2]}"

@@ -27,10 +27,14 @@ class Resolv(NamedTuple):
 
     @property
     def longest(self) -> float:
-        """Seconds after which glibc gives up where no server answers."""
-        count = len(self.used) or 1
-        rounds = (max(1, (self.timeout << n) // (count if n else 1)) for n in range(self.attempts))
-        return float(sum(seconds * count for seconds in rounds))
+        """Seconds after which glibc gives up where no server answers.
+
+        It waits longer for the second and third server than for the first (res_send.c); glibc 2.36
+        took 10 s with one, 20 s with two and 28 s with three that were silent.
+        """
+        count = len(self.used) or 1  # without any, glibc asks 127.0.0.1
+        waits = (max(1, (self.timeout << n) // (count if n else 1)) for n in range(count))
+        return float(self.attempts * sum(waits))
 
 
 def parse(text: str) -> Resolv:

@@ -39,7 +39,7 @@ from clustercheck.check import (
 
 from ._dns_answers import split_server
 from ._dns_compare import judge_between
-from ._dns_lookup import judge_files, judge_lookup, lookup, resolv_of, servers_of
+from ._dns_lookup import explains_cut, judge_files, judge_lookup, lookup, resolv_of, servers_of
 from ._dns_own import judge_own, judge_reverse, own, worse
 from ._dns_probe import FOLLOW_PROBE, PROBE
 from ._dns_records import judge_records
@@ -96,7 +96,8 @@ class Options:
 def judge(facts: Facts, options: Options) -> Iterator[Finding]:
     node = own(facts)
     resolv = resolv_of(facts)
-    dead = lookup(facts, resolv).dead
+    looked_up = lookup(facts, resolv)
+    dead = looked_up.dead
     view = view_of(facts) if options.all_names else None
     cut = view is not None and view.asked < view.total
     unresolved = not node.addresses or cut or bool(view and view.missing_count)
@@ -109,7 +110,7 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
     yield from found
     yield from judge_files(facts, resolv, short_fails=not node.addresses and "." not in node.name)
     yield from judge_lookup(
-        facts, resolv, options.servers, options.max_seconds, unresolved=unresolved
+        facts, resolv, options.servers, options.max_seconds, unresolved=unresolved, cut=cut
     )
     yield from judge_records(
         facts,
@@ -120,10 +121,10 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
     )
     if view is None or dead:
         return
-    if cut:
+    if cut and not explains_cut(looked_up, options.max_seconds):
         message = f"only {view.asked} of {view.total} names of nodes could be tried in the time"
         yield unknown("cut", message, LESS_NAMES)
-    elif view.total and not view.missing_count:
+    elif view.total and not cut and not view.missing_count:
         yield ok("names", f"all {view.total} names of nodes have addresses")
 
 

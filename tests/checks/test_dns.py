@@ -9,6 +9,9 @@ from tests.made_up import CHECKS, judged, options_of
 A = "A node01.cluster.example NOERROR"
 BACK = "PTR 10.0.0.1 NOERROR node01.cluster.example"
 SAID, SAID_OTHER = f"said@{SERVER}", f"said@{OTHER}"
+# /proc/net/udp and udp6 on a machine whose first byte of a word is the least
+SERVER_HEX, SIX_HEX = "3500000A:0035", "000099FD000000000000000035000000:0035"
+TWO_LOCAL = "nameserver 127.0.0.1\nnameserver 10.0.0.53"
 TWO_SEARCH = "search cluster.example\nsearch vcn.example\nnameserver 10.0.0.53"
 
 
@@ -112,6 +115,46 @@ def test_a_node_that_is_well() -> None:
             "5 s",
         ),
         (
+            {"asked": "2 501", "waits": SERVER_HEX},
+            f"warn dead_server: the name server {SERVER}, the first of 2 in resolv.conf, does not "
+            "answer; on the node each look-up that no file answers takes 5 s",
+        ),
+        (
+            {"asked": "2 301", "waits": "0A000035:0035", "absent": f"10.0.0.9\n{SERVER}"},
+            f"warn dead_server: the name server {SERVER}, the first of 2 in resolv.conf, does not "
+            "answer; on the node each look-up that no file answers takes 3 s",
+        ),
+        (
+            {"asked": "2 301", "absent": SERVER, "names": "sum4 1 1 1\nsum6 0 0 0\nnames 1 9 0"},
+            f"warn dead_server: the name server {SERVER}, the first of 2 in resolv.conf, does not "
+            "answer; on the node each look-up that no file answers takes 3 s, too long to try all "
+            "names of nodes",
+        ),
+        (
+            {"asked": "2 180", "waits": SERVER_HEX, "absent": OTHER},
+            "warn slow: a look-up takes 1.8 s, should take 1 s at most",
+        ),
+        (
+            {"asked": "2 180", "names": "sum4 1 1 1\nsum6 0 0 0\nnames 1 9 0"},
+            "warn slow: a look-up takes 1.8 s, should take 1 s at most, too long to try all names "
+            "of nodes",
+        ),
+        (
+            {"asked": "2 501", "waits": f"{SERVER_HEX} 3600000A:0035"},
+            "warn dead_server: a name server before the one that answers is silent; on the node "
+            "each look-up that no file answers takes 5 s",
+        ),
+        (
+            {"asked": "2 501", "waits": "0100007F:0035", "resolv.conf": TWO_LOCAL},
+            "warn dead_server: a name server before the one that answers is silent; on the node "
+            "each look-up that no file answers takes 5 s",
+        ),
+        (
+            {"asked": "2 501", "waits": SIX_HEX, "resolv.conf": "nameserver FD99::35\n" * 2},
+            "warn dead_server: the name server fd99::35, the first of 2 in resolv.conf, does not "
+            "answer; on the node each look-up that no file answers takes 5 s",
+        ),
+        (
             {"servers": f"{SERVER} answers\n{OTHER} closed Connection refused"},
             f"warn dead_server: the name server {OTHER}, the second of 2 in resolv.conf, cannot "
             "be asked, Connection refused (asked from this machine)",
@@ -130,6 +173,16 @@ def test_a_node_that_is_well() -> None:
             {"resolv.conf": f"nameserver {SERVER}\noptions timeout:1 attempts:1", "asked": "2 100"},
             f"warn no_server: no name server answers the node ({SERVER}): a look-up ends after "
             "1 s without an answer",
+        ),
+        (
+            {"resolv.conf": f"nameserver {SERVER}", "asked": "2 1000"},
+            f"warn no_server: no name server answers the node ({SERVER}): a look-up ends after "
+            "10 s without an answer",
+        ),
+        (
+            {"resolv.conf": f"nameserver {SERVER}", "asked": "2 613", "absent": SERVER},
+            f"warn no_server: no name server answers the node ({SERVER}): a look-up ends after "
+            "6 s without an answer",
         ),
         (
             {"servers": f"{SERVER} refuses REFUSED\n{OTHER} answers", SAID: f"{A[:-7]}REFUSED"},

@@ -68,9 +68,18 @@ def facts(
     states = "\n".join(f"{server.label} {server.state}" for server in asked)
     found = {target.name: {"servers": states} for target in targets}
     for server in asked:
+        if server.label in own.used and (trouble := _trouble(server.state)):
+            note = f"this machine's name server {server.label} {trouble}"
+            found.setdefault("", {})[server.label] = note
+    for server in asked:
         for name, replies in server.snapshot().items():
             found[name][f"said@{server.label}"] = write_replies(replies)
     return found
+
+
+def _trouble(state: str) -> str:
+    how, _, why = state.partition(" ")
+    return {"silent": "does not answer", "closed": f"cannot be asked: {why}"}.get(how, "")
 
 
 class _Silent(Exception):

@@ -57,6 +57,19 @@ def measured(facts: Facts, limits: Limits) -> Clock | None:
     return Clock(offset, uncertainty, f"this machine's clock ({reason})", False)
 
 
+def own_clock(here: Facts, limits: Limits) -> str:
+    """What is wrong with the clock of this machine, or ""."""
+    if "here.offset" not in here:
+        return ""
+    offset, doubt = _pair(here, "here")
+    if abs(offset) - doubt <= limits.warn:
+        return ""
+    return (
+        f"this machine's own clock is {side(offset, doubt)} the reference {here['here.server']}, "
+        f"should be within {limits.warn:g} s; what is said of the nodes' clocks allows for it"
+    )
+
+
 def judge_clock(clock: Clock, limits: Limits, word: Word | None) -> Iterator[Finding]:
     """word: that of the daemon that keeps the clock, to be held against the measurement."""
     offset, uncertainty, whom, known = clock

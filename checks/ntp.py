@@ -24,7 +24,7 @@ from annotated_types import Gt
 from clustercheck.check import Check, Code, Facts, Finding, Target, option, unknown, warn
 
 from . import _ntp_chrony, _ntp_here, _ntp_ntpq, _ntp_timesyncd
-from ._ntp_clock import Limits, judge_clock, judge_spread, measured
+from ._ntp_clock import Limits, judge_clock, judge_spread, measured, own_clock
 from ._ntp_daemon import judge_without_word, judge_word, running
 from ._ntp_remedy import (
     ASK_AS_ROOT,
@@ -242,7 +242,10 @@ def compare(
 def probe_from_here(targets: Sequence[Target], options: Options) -> dict[str, dict[str, str]]:
     """This machine's clock against the reference: asked once, told for every node."""
     here = _ntp_here.facts(options.reference)
-    return {target.name: here for target in targets}
+    found = {target.name: here for target in targets}
+    if note := own_clock(Facts(here), Limits(options.warn_offset, options.fail_offset)):
+        found[""] = {"clock": note}
+    return found
 
 
 CODES = {

@@ -210,7 +210,9 @@ class Check(Generic[OptionsT]):
     follow: from the facts and options of all nodes that answered, the nodes to be asked again.
     probe_here: the same facts as `probe` without sh, for this machine (psutil, pynvml).
     probe_from_here: what only this machine can see, for all nodes with equal options at once:
-        facts by node name. Called once in a run, beside the fan-out.
+        facts by node name, and under "" what the report says of this machine itself, of which no
+        node is to be blamed: lines, the key is of no account. Called once in a run, beside the
+        fan-out.
     compare: what only shows between nodes: (node, finding) for each that differs, from the facts
         and options of all nodes that answered. A finding about a peer takes the place of the
         judge's with that code and peer: where others tell better whose fault it is.

@@ -136,6 +136,7 @@ def run(plan: Plan, watch: Watch) -> Report:
             answer = _not_reached(node, list(plan.checks), node.name in asked_names, stopped)
             results[node.name] = judge_node(answer, plan.checks, plan.options_of)
     compare(list(answers.values()), plan.checks, plan.options_of, results)
+    watch.notes += here.notes()
     return Report(
         started=started,
         seconds=time.monotonic() - began,
@@ -191,6 +192,7 @@ class FromHere:
 
     def __init__(self, plan: Plan) -> None:
         self._checks = plan.checks
+        self._is_node = any(node.local for node in plan.nodes)
         self._until = time.monotonic() + FROM_HERE_SECONDS
         self._from_here: dict[str, list[Aside[Mapping[str, Mapping[str, str]]]]] = {}
         self._here: dict[tuple[str, str], Aside[Mapping[str, str]]] = {}
@@ -228,6 +230,19 @@ class FromHere:
                     told.error = told.error or aside.error
                 elif found is not None:
                     told.facts.update(found.get(answer.node, {}))
+
+    def notes(self) -> list[str]:
+        """What `probe_from_here` says of this machine; its findings say it where it is a node."""
+        if self._is_node:
+            return []
+        found = [
+            aside.result(time.monotonic())
+            for asides in self._from_here.values()
+            for aside in asides
+        ]
+        return list(
+            dict.fromkeys(line for told in found if told for line in told.get("", {}).values())
+        )
 
     def _told_here(self, node: str, name: str) -> Told:
         aside = self._here[node, name]

@@ -102,6 +102,19 @@ def test_facts_from_here_are_taken_once_and_given_to_each_node() -> None:
     assert told(report)["n1"] == ["fail c.found: it said nothing, should say yes"]
 
 
+@pytest.mark.parametrize("local", [False, True])
+def test_what_is_wrong_with_this_machine_is_a_note_and_no_finding(local: bool) -> None:
+    """Where this machine is itself a node, its findings say it."""
+
+    def from_here(targets: Any, options: object) -> dict[str, dict[str, str]]:
+        return {"": {"clock": "this machine's clock is off"}}
+
+    made = check("fact said yes", probe_from_here=from_here)
+    report = run(plan({"a": made, "b": made}, 2, local=local), Watch())
+    assert report.notes == ([] if local else ["this machine's clock is off"])
+    assert told(report)["n0"] == ["pass a.found: it said yes", "pass b.found: it said yes"]
+
+
 def test_a_fault_here_is_the_cause_of_unknown() -> None:
     def from_here(targets: object, options: object) -> dict[str, dict[str, str]]:
         raise OSError("no route to the name server")

@@ -35,11 +35,11 @@ def judge_memory(facts: Facts, gpus: list[Gpu], held_mib: int) -> Iterator[Findi
             "memory",
             f"{names(apart)}: memory is not reported, as of a GPU that shares it with the CPU",
         )
-    counted = [gpu for gpu in gpus if gpu not in apart]
-    of_machines = [gpu for gpu in counted if "host" in gpu.host_of.lower()]
+    counted = [gpu for gpu in gpus if gpu.used is not None and gpu.total is not None]
+    of_machines = [gpu for gpu in counted if _of_machines(gpu)]
     if of_machines:
         yield skip("memory", f"{names(of_machines)}: the memory is virtual machines' (vGPU)")
-    counted = [gpu for gpu in counted if gpu not in of_machines]
+    counted = [gpu for gpu in counted if not _of_machines(gpu)]
     listed, seen = users(facts), processes(facts)
     stuck = list(_stuck(facts, listed, seen))
     yield from stuck
@@ -63,6 +63,10 @@ def judge_memory(facts: Facts, gpus: list[Gpu], held_mib: int) -> Iterator[Findi
     yield from findings
     if not findings and not stuck:
         yield ok("memory", f"{_amounts(full)}, by processes that nvidia-smi lists")
+
+
+def _of_machines(gpu: Gpu) -> bool:
+    return "host" in gpu.host_of.lower()
 
 
 def _is_table(apps: str) -> bool:

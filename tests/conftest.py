@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import signal
 from collections.abc import Generator, Iterator
 from typing import Protocol
 
@@ -20,6 +21,13 @@ class MakeHost(Protocol):
     """Makes a host that is this test's own; the arguments are those of Host."""
 
     def __call__(self, *, config: tuple[str, ...] = (), layers: tuple[str, ...] = ()) -> Host: ...
+
+
+@pytest.fixture(scope="session", autouse=True)
+def interruptible() -> None:
+    """What a shell starts in the background ignores Ctrl-C, and so would all that tests start."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)

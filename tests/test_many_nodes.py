@@ -12,7 +12,7 @@ from tests.host import Host
 
 HUNG = "node07"
 DEAD = "node13"
-LIMIT = 4
+LIMIT = 10
 
 
 @pytest.fixture(scope="module")

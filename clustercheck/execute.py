@@ -230,10 +230,14 @@ class Out:
             colour=colour,
             verbose=bool(self._shown.verbose),
         )
-        if there:
-            write_atomically(there, text)
-        else:
+        if not there:
             _write(text)
+            return
+        try:
+            write_atomically(there, text)
+        except UsageError as trouble:  # the disk filled while the nodes were asked
+            _write(text)
+            raise UsageError(f"{trouble}; the report is on standard output") from None
 
 
 def _write(text: str) -> None:

@@ -144,6 +144,13 @@ def test_a_report_goes_to_a_file_whole(fine: Path, tmp_path: Path) -> None:
     assert json.loads(target.read_text())["schema"] == "clustercheck.report/1"
 
 
+def test_a_report_that_cannot_be_written_after_all_is_not_lost(fine: Path) -> None:
+    done = clustercheck("run", "-i", fine, "-c", "fine", "--output", "/dev/full")
+    assert done.status == 64
+    assert "'/dev/full': No space left on device" in done.err and done.err.count("\n") == 1
+    assert "here: pass; 1 check" in done.out
+
+
 def test_this_machine_without_an_inventory() -> None:
     done = clustercheck("run", "-c", "selinux,tmp", "--format", "json")
     report = json.loads(done.out)

@@ -227,7 +227,9 @@ def test_a_disk_that_fills_up_does_not_end_the_run(tmp_path: Path) -> None:
     (tmp_path / "run" / "nodes").rmdir()  # as good as a full disk, also for root
     recorder.keep(Answer("n1", ["text"]))
     recorder.keep(Answer("n2", ["text"]))
-    assert recorder.trouble.startswith("no answer from n1 on was recorded: No such file")
+    assert recorder.trouble.startswith(
+        "the answers of n1 and of all after it were not recorded: No such file"
+    )
 
 
 def test_half_an_answer_is_not_kept(tmp_path: Path) -> None:
@@ -238,7 +240,9 @@ def test_half_an_answer_is_not_kept(tmp_path: Path) -> None:
         recorder.keep(Answer("n1", ["text"], message="x" * 100_000))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert recorder.trouble.startswith("no answer from n1 on was recorded: File too large")
+    assert recorder.trouble.startswith(
+        "the answers of n1 and of all after it were not recorded: File too large"
+    )
     assert list((tmp_path / "run" / "nodes").iterdir()) == []
 
 

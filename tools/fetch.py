@@ -7,6 +7,7 @@ nothing outside this folder is changed, no service is started, and root is not n
     .tools/root, .tools/chrony, .tools/ntpsec   layers, to be put over a root
     .tools/plugins                              monitoring plug-ins
     .tools/dns                                  a name server
+    .tools/faketime                             a clock that is off for one process
     .tools/guest                                a Linux kernel that runs as a process, with NFS and
                                                 SELinux; large, so fetched only when asked for
     .tools/bin                                  what of .tools/root can be called from here
@@ -50,6 +51,7 @@ WANTED = {
         "unshare": "util-linux",
     },
     "dns": {"dnsmasq": "dnsmasq-base"},
+    "faketime": {"faketime": "faketime"},
     "chrony": {"chronyc": "chrony", "chronyd": "chrony"},
     "guest": {
         "exportfs": "nfs-kernel-server",

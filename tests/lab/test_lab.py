@@ -112,6 +112,22 @@ def test_a_cable_pulled_in_the_middle_of_a_run(lab: Lab) -> None:
     assert report.status == 3
 
 
+def test_one_cpu_under_load(lab: Lab) -> None:
+    """Five programs want the node's only CPU: its answers come later, and are the same."""
+    pin = 'taskset -cp {} "$(cat /run/sshd.pid)" >/dev/null'
+    lab.run("node03", pin.format(0))
+    spin = ["taskset", "-c", "0", "timeout", "90", "sh", "-c", "while :; do :; done"]
+    load = [subprocess.Popen(lab.in_node("node03", spin)) for _ in range(5)]
+    try:
+        report = checked(lab, ["node02", "node03"])
+    finally:
+        for process in load:
+            process.terminate()
+            process.wait()
+        lab.run("node03", pin.format("0-127"))
+    assert {name: report.bad(name) for name in report.nodes} == {"node02": [], "node03": []}
+
+
 def test_a_host_key_that_changed(lab: Lab) -> None:
     lab.run(
         "rekeyed",

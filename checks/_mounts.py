@@ -15,6 +15,8 @@ class Mount(NamedTuple):
 
     device: major:minor of the file system, the same for all places where it is mounted.
     options: of this mount and of the file system together.
+    own: of this mount alone.
+    top: the directory of the file system that is seen here: "/" but for bind mounts.
     """
 
     device: str
@@ -22,6 +24,8 @@ class Mount(NamedTuple):
     kind: str
     source: str
     options: frozenset[str]
+    own: frozenset[str]
+    top: str
 
     @property
     def shared(self) -> bool:
@@ -40,8 +44,10 @@ def parse_mount(line: str) -> Mount | None:
     words, more = before.split(" "), after.split(" ")
     if not dash or len(words) < 6 or len(more) < 2:
         return None
-    options = [*words[5].split(","), *(more[2].split(",") if len(more) > 2 else [])]
-    return Mount(words[2], plain(words[4]), more[0], plain(more[1]), frozenset(options))
+    own = frozenset(words[5].split(","))
+    options = own | frozenset(more[2].split(",") if len(more) > 2 else ())
+    target, source, top = plain(words[4]), plain(more[1]), plain(words[3])
+    return Mount(words[2], target, more[0], source, options, own, top)
 
 
 def plain(text: str) -> str:

@@ -122,7 +122,7 @@ def compare(
     views = {
         node: View(told)
         for node, told in facts.items()
-        if options[node].compare and VIEW_FACTS <= told.keys()
+        if options[node].compare and told.keys() >= VIEW_FACTS
     }
     if len(views) < 4:
         return

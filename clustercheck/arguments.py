@@ -157,6 +157,17 @@ MaxTimeOption = Annotated[
         show_default="no limit",
     ),
 ]
+ProcessesOption = Annotated[
+    int,
+    typer.Option(
+        "--processes",
+        min=0,
+        max=64,
+        metavar="N",
+        help="Processes that share the nodes.",
+        show_default="1, and from 2,000 nodes on one for each core, up to 4",
+    ),
+]
 HeavyParallelOption = Annotated[
     int,
     typer.Option(

@@ -30,6 +30,7 @@ from clustercheck.arguments import (
     OutputOption,
     ParallelOption,
     PortOption,
+    ProcessesOption,
     RecordOption,
     SkipOption,
     SshConfigOption,
@@ -103,6 +104,7 @@ def run(
     ask_password: AskPasswordOption = False,
     ask_passphrase: AskPassphraseOption = False,
     parallel: ParallelOption = 0,
+    processes: ProcessesOption = 0,
     connect_timeout: ConnectTimeoutOption = 0,
     timeout: TimeoutOption = 0,
     max_time: MaxTimeOption = 0,
@@ -134,6 +136,7 @@ def run(
     )
     limits = execute.Limits(
         parallel=parallel,
+        processes=processes,
         node_seconds=timeout,
         max_seconds=max_time or None,
         heavy_parallel=heavy_parallel,

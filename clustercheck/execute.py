@@ -1,5 +1,6 @@
 """The commands that lead to a report: `run` and `judge`, and `script`, which only shows."""
 
+import contextlib
 import os
 import shutil
 import sys
@@ -17,7 +18,7 @@ from clustercheck.output import check_writable, write_atomically
 from clustercheck.planning import Wanted
 from clustercheck.render.terminal import WIDTH_ELSEWHERE, look
 from clustercheck.report import NodeResult, Report
-from clustercheck.run import Watch
+from clustercheck.run import Watch, workers
 from clustercheck.run import run as run_plan
 from clustercheck.script import build
 from clustercheck.transport import Transport
@@ -74,6 +75,7 @@ class Limits:
     """What the command line says about limits; 0 leaves one to us, None is no limit. Seconds."""
 
     parallel: int
+    processes: int
     node_seconds: float
     max_seconds: float | None
     heavy_parallel: int
@@ -119,7 +121,11 @@ def run(wanted: Wanted, way: Way, limits: Limits, shown: Shown, record: Path | N
         if recorder:
             recorder.keep(answer)
 
-    with Progress(sys.stderr) as progress:
+    # Before there is a thread, and Progress has one.
+    processes = workers(plan, planning.processes(limits.processes, len(nodes)))
+    with contextlib.ExitStack() as ends, Progress(sys.stderr) as progress:
+        if processes:
+            ends.callback(processes.close)
         if not shown.verbose:  # the log has the terminal for itself
             progress.start(len(nodes))
 
@@ -129,7 +135,7 @@ def run(wanted: Wanted, way: Way, limits: Limits, shown: Shown, record: Path | N
             keep(answer)
             out.node(result)
 
-        report = run_plan(plan, Watch(progress.began, ended, keep, notes))
+        report = run_plan(plan, Watch(progress.began, ended, keep, notes), processes)
     if recorder and recorder.trouble:
         notes.append(recorder.trouble)  # the report has this list
     if ssh:

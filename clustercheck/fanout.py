@@ -11,8 +11,9 @@ import threading
 import time
 import traceback
 from collections import Counter, deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from clustercheck.answer import Answer
 from clustercheck.ask import ask
@@ -59,6 +60,17 @@ class Bounds:
     heavy_parallel: int = 1
 
 
+class Workers(Protocol):
+    """What asks nodes elsewhere, as `processes.Processes` does.
+
+    said: a node's name when it is begun, and its answer when it comes.
+    """
+
+    jobs: Sequence[Job]
+
+    def said(self) -> Iterator[str | Answer]: ...
+
+
 @dataclass
 class _Heavy:
     job: Job
@@ -72,16 +84,19 @@ class Fanout:
     """The workers and their queue. `answers` yields each node's answer as it comes.
 
     step: "light", after which the heavy probes take their turns, or "follow".
+    heavy: whether they do.
     """
 
     frame: Frame
     bounds: Bounds
     began: Callable[[str], None] = lambda node: None
     step: Step = "light"
+    heavy: bool = True
     _light: deque[Job] = field(default_factory=deque)
     _heavy: list[_Heavy] = field(default_factory=list)
     _busy: Counter[str] = field(default_factory=Counter)
     _faults: set[tuple[str, int | None]] = field(default_factory=set)
+    _elsewhere: bool = False
     _stopped: bool = False
 
     def __post_init__(self) -> None:
@@ -95,10 +110,39 @@ class Fanout:
         running is let go of (the nodes notice and tidy up).
         """
         self._light.extend(jobs)
-        workers = [
+        return self._until_all_came(len(jobs), until, self._workers(len(jobs)))
+
+    def answers_from(self, workers: Workers, until: float | None) -> Iterator[Answer]:
+        """The same of jobs whose light step is done elsewhere."""
+        jobs = {job.node.name: job for job in workers.jobs}
+        self._elsewhere = True
+        gather = threading.Thread(target=self._gather, args=(workers, jobs), daemon=True)
+        heavy = self.heavy and any(a.check.heavy_probe for job in jobs.values() for a in job.asked)
+        threads = [gather, *(self._workers(len(jobs)) if heavy else ())]
+        return self._until_all_came(len(jobs), until, threads)
+
+    def _gather(self, workers: Workers, jobs: Mapping[str, Job]) -> None:
+        try:
+            for said in workers.said():
+                if isinstance(said, Answer):
+                    self._asked(jobs[said.node], said, None)
+                else:
+                    self.began(said)
+        except BaseException as error:
+            self._answers.put(error)
+        with self._change:
+            self._elsewhere = False
+            self._change.notify_all()
+
+    def _workers(self, jobs: int) -> list[threading.Thread]:
+        return [
             threading.Thread(target=self._work, daemon=True, name=f"node-{i}")
-            for i in range(min(self.bounds.parallel, len(jobs)))
+            for i in range(min(self.bounds.parallel, jobs))
         ]
+
+    def _until_all_came(
+        self, jobs: int, until: float | None, workers: Sequence[threading.Thread]
+    ) -> Iterator[Answer]:
         for started, worker in enumerate(workers):
             try:
                 worker.start()
@@ -109,7 +153,7 @@ class Fanout:
         switch = sys.getswitchinterval()
         sys.setswitchinterval(SWITCH_SECONDS)
         try:
-            for _ in jobs:
+            for _ in range(jobs):
                 left = None if until is None else max(0.0, until - time.monotonic())
                 try:
                     answer = self._answers.get(timeout=left)
@@ -144,7 +188,8 @@ class Fanout:
                         self._heavy.remove(task)
                         self._busy[task.things[0][0]] += 1
                         return task
-                if not self._heavy:  # a light job that leads to one has its worker
+                # A light job that leads to a heavy one has its worker, unless that is elsewhere.
+                if not self._heavy and not self._elsewhere:
                     return None
                 self._change.wait()
             return None
@@ -154,7 +199,7 @@ class Fanout:
         began = time.monotonic()
         peers = [peer.name for peer in job.peers]
         answer = Answer(job.node.name, [a.name for a in job.asked], peers=peers)
-        reader = Reader(self.frame.mark, time.time)
+        reader = Reader(self.frame.mark, time.time, answer.asked)
         deadline = began + self.bounds.node_seconds
         connection = None
         try:
@@ -166,8 +211,12 @@ class Fanout:
             answer.code, answer.message = "crashed", self._fault(error)
         answer.take(reader)
         answer.seconds = time.monotonic() - began
+        self._asked(job, answer, connection)
+
+    def _asked(self, job: Job, answer: Answer, connection: Connection | None) -> None:
+        """The light step is done: the heavy one comes, or the answer is whole."""
         things: deque[tuple[str, list[Asked]]] = deque()
-        if self.step == "light" and not answer.code:
+        if self.heavy and self.step == "light" and not answer.code:
             things = _shared_things(job, answer)
         with self._change:
             if things:
@@ -192,7 +241,7 @@ class Fanout:
         thing, asked = task.things.popleft()
         limit = max(a.check.heavy_limit for a in asked) + self.bounds.node_seconds
         deadline = time.monotonic() + limit
-        reader = Reader(self.frame.mark, time.time)
+        reader = Reader(self.frame.mark, time.time, [a.name for a in asked])
         job = task.job
         text = job.script(self.frame, asked, "heavy")
         trouble = ""

@@ -1,6 +1,7 @@
 """From what the user asked for to a plan: which nodes, which checks, which way."""
 
 import dataclasses
+import os
 import resource
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -28,6 +29,11 @@ FILES_PER_NODE = 8
 FILES_OF_OUR_OWN = 64
 DEFAULT_PARALLEL = 64
 MOST_PARALLEL = 1024
+
+# Up to so many nodes, processes beside our own cost more than they save. More than so many
+# processes would wait for ours, which judges what they ask.
+NODES_OF_ONE_PROCESS = 2000
+MOST_PROCESSES = 4
 
 # What a node may take beyond its slowest probe: the connection, sudo, gathering.
 SECONDS_AROUND_PROBES = 15
@@ -145,6 +151,13 @@ def parallel(wanted: int, nodes: int) -> tuple[int, str]:
                 f"only {soft} files may be open here (ulimit -n)"
             )
     return max(1, count), ""
+
+
+def processes(wanted: int, nodes: int) -> int:
+    """How many processes share the nodes; 1 is our own alone."""
+    if wanted or nodes <= NODES_OF_ONE_PROCESS:
+        return min(max(wanted, 1), nodes)
+    return min(MOST_PROCESSES, len(os.sched_getaffinity(0)))
 
 
 def node_seconds(checks: Mapping[str, AnyCheck], wanted: float, connect_timeout: float) -> float:

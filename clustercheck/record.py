@@ -77,7 +77,9 @@ class Recorder:
         try:
             _write(self._folder / file_name(answer.node), answer.to_json())
         except OSError as error:
-            self.trouble = f"the answers of {answer.node} and of all after it were not recorded: {_why(error)}"
+            self.trouble = (
+                f"the answers of {answer.node} and of all after it were not recorded: {_why(error)}"
+            )
 
 
 def file_name(node: str) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from functools import cached_property, partial
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from clustercheck.answer import Answer
 from clustercheck.check import AnyCheck, Facts, Target
@@ -17,6 +17,9 @@ from clustercheck.node import Node
 from clustercheck.report import NodeResult, Report
 from clustercheck.script import CLOCK_EXCHANGES, Asked, Frame, choose_peers
 from clustercheck.transport import Transport
+
+if TYPE_CHECKING:
+    from clustercheck.processes import Processes
 
 # What probe_from_here may take on this machine before its checks are judged without it.
 FROM_HERE_SECONDS = 15.0
@@ -79,6 +82,11 @@ class Plan:
         """The names of all nodes, which `probe_nodes` checks are told of."""
         return [node.name for node in self.nodes]
 
+    def jobs(self) -> list[Job]:
+        """What every node is asked, in the order of their turns."""
+        in_turn = sorted(self.nodes, key=lambda node: node.name in self.last)
+        return [self.job(node, self.asked(node)) for node in in_turn]
+
     def job(self, node: Node, asked: Sequence[Asked]) -> Job:
         """What the fan-out needs to know to ask a node."""
         return Job(node, asked, self.peers(node), self.names, self.transport_for(node))
@@ -97,9 +105,25 @@ class Watch:
     notes: list[str] = field(default_factory=list)
 
 
-def run(plan: Plan, watch: Watch) -> Report:
+def workers(plan: Plan, count: int) -> "Processes | None":
+    """So many worker processes that ask the nodes of the plan; to be made before any thread.
+
+    None where one process, our own, is enough, or where no other can be had.
+    """
+    if count < 2:
+        return None
+    from clustercheck.processes import Processes
+
+    try:
+        return Processes(plan.frame(), plan.bounds, plan.jobs(), count)
+    except OSError:
+        return None
+
+
+def run(plan: Plan, watch: Watch, processes: "Processes | None" = None) -> Report:
     """Ask every node, judge as the answers come, and report on all, also on those not reached.
 
+    processes: that ask the nodes already.
     KeyboardInterrupt ends the asking, not the report.
     """
     started, began = datetime.now(timezone.utc), time.monotonic()
@@ -111,14 +135,17 @@ def run(plan: Plan, watch: Watch) -> Report:
         asked_names.add(node)
         watch.began(node)
 
-    fanout = Fanout(plan.frame(), plan.bounds, note_begun)
-    in_turn = sorted(plan.nodes, key=lambda node: node.name in plan.last)
-    jobs = [plan.job(node, plan.asked(node)) for node in in_turn]
+    if processes:
+        fanout = Fanout(processes.frame, plan.bounds, note_begun)
+        coming = fanout.answers_from(processes, until)
+    else:
+        fanout = Fanout(plan.frame(), plan.bounds, note_begun)
+        coming = fanout.answers(plan.jobs(), until)
     answers: dict[str, Answer] = {}
     results: dict[str, NodeResult] = {}
     stopped = ""
     try:
-        for answer in fanout.answers(jobs, until):
+        for answer in coming:
             answer.asked = list(plan.checks)
             here.add_to(answer)
             answers[answer.node] = answer
@@ -129,7 +156,7 @@ def run(plan: Plan, watch: Watch) -> Report:
             watch.followed(answer)
     except KeyboardInterrupt:
         stopped = "interrupted"
-    if not stopped and len(answers) < len(jobs):
+    if not stopped and len(answers) < len(plan.nodes):
         stopped = f"--max-time of {plan.max_seconds:g} s"
     for node in plan.nodes:
         if node.name not in results:

@@ -9,7 +9,7 @@ from clustercheck.check import Facts, Finding, Quantity, fail, ok, warn
 from ._mounts import plain
 from ._nfs_mount import Seen, host_of, state_of
 from ._nfs_options import Options
-from ._nfs_remedies import FIND_LOSS, SQUASH_ROOT, WAKE_SERVER
+from ._nfs_remedies import FIND_LOSS, SQUASH_ROOT, TRUST_ROOT, WAKE_SERVER
 from ._nfs_word import lines_of, whole
 
 SILENT = re.compile(
@@ -66,8 +66,9 @@ def judge_traffic(facts: Facts, seen: Iterable[Seen], options: Options) -> Itera
 
 def judge_exports(facts: Facts, options: Options) -> Iterator[Finding]:
     """Where this node is a server itself: exports that treat root otherwise than the site wants."""
-    wrong: list[str] = []
-    total = with_squash = 0
+    trusted: list[str] = []
+    squashed: list[str] = []
+    total = 0
     path = ""
     for line in lines_of(facts["exports"]):
         match = EXPORT.match(line.rstrip())
@@ -76,13 +77,14 @@ def judge_exports(facts: Facts, options: Options) -> Iterator[Finding]:
             continue
         path = plain(match[1] or path)
         words = match[3].split(",")
-        squashed = "no_root_squash" not in words
         total += 1
-        with_squash += squashed
-        if not squashed and options.root_squash == "on":
-            wrong.append(f"{path} to {match[2]}")
-    if wrong:
-        message = f"exported without root_squash, should be with it: {'; '.join(wrong)}"
+        as_root = "no_root_squash" in words and "all_squash" not in words
+        (trusted if as_root else squashed).append(f"{path} to {match[2]}")
+    if trusted and options.root_squash == "on":
+        message = f"exported without root_squash, should be with it: {'; '.join(trusted)}"
         yield fail("exports", message, SQUASH_ROOT)
+    elif squashed and options.root_squash == "off":
+        message = f"exported with root_squash, should be without it: {'; '.join(squashed)}"
+        yield fail("exports", message, TRUST_ROOT)
     elif total:
-        yield ok("exports", f"this node's own exports: {total}, with root_squash: {with_squash}")
+        yield ok("exports", f"this node's own exports: {total}, with root_squash: {len(squashed)}")

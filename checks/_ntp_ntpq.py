@@ -58,6 +58,7 @@ def _of_variables(
         if name not in variables:
             raise NotUnderstood(f"ntpq tells no {name}")
     leap, stratum = variables["leap"], int(number(variables["stratum"], "ntpq's stratum"))
+    leap = {"0": "00", "1": "01", "2": "10", "3": "11"}.get(leap, leap)  # some write it in decimal
     if leap not in ("00", "01", "10", "11"):
         raise NotUnderstood(f"ntpq's leap is {leap!r}, not one of 00, 01, 10, 11")
     if leap == "11" or not 0 <= stratum < 16:

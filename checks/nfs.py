@@ -156,7 +156,7 @@ CHECK = Check(
         "differs": Code("Other options than most nodes have for the same mount.", (SAME_OPTIONS,)),
         "log": Code("The kernel's log says that the server was silent.", (WAKE_SERVER,)),
         "retrans": Code("Many requests had to be sent again.", (FIND_LOSS,)),
-        "exports": Code("How this node's own exports treat root.", (SQUASH_ROOT,)),
+        "exports": Code("How this node's own exports treat root.", (SQUASH_ROOT, TRUST_ROOT)),
         "throughput": Code(
             "How fast one file is written (throughput = yes): size_mb in max_seconds, or the share"
             " of a slower link.",

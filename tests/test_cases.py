@@ -163,3 +163,9 @@ def test_case_106_more_nodes_than_files_may_be_open(tmp_path: Path) -> None:
     assert len(nodes) == 1500
     assert {node["status"] for node in nodes.values()} == {"pass"}
     assert "only 1024 files may be open" in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("case", params(MORE))
+def test_more_of_the_kind(case: Asked, tmp_path: Path) -> None:
+    wrong = reasons(case, tmp_path)
+    assert not wrong, "\n".join(wrong)

@@ -40,7 +40,7 @@ CAUSES = tuple(
         ("No route to host|Network is unreachable", "no_route"),
         ("timed out", "timeout"),
         ("Unable to negotiate|no matching", "handshake"),
-        ("kex_exchange_identification|Not allowed at this time", "max_startups"),
+        ("(kex|ssh)_exchange_identification|Not allowed at this time", "max_startups"),
         ("administratively prohibited|open failed|session request failed", "channel_refused"),
     )
 )

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import pytest
 
 from clustercheck import inventory
-from clustercheck.check import AnyCheck, Status
+from clustercheck.check import AnyCheck, Status, Target
 from clustercheck.fanout import Bounds
 from clustercheck.node import Node
 from clustercheck.report import Report
@@ -166,6 +166,8 @@ def make(made_up: MadeUp, folder: Path, *, user: int = 0) -> None:
             target.symlink_to(content[6:].decode().strip())
         else:
             target.write_bytes(content)
+    if (root / "tmp").is_dir():
+        (root / "tmp").chmod(0o1777)
     answers: dict[str, list[Recorded]] = {}
     for recorded in made_up.said:
         answers.setdefault(recorded.program, []).append(recorded)
@@ -296,11 +298,7 @@ def ask(
     """
     for name, made_up in case.nodes.items():
         make(made_up, folder / name, user=user)
-    # what this machine would see of the nodes has no place in a case
-    chosen: dict[str, AnyCheck] = {
-        name: dataclasses.replace(CHECKS[name], probe_from_here=None, probe_here=None)
-        for name in checks
-    }
+    chosen = {name: _for_case(name, case) for name in checks}
     said = inventory.empty(chosen, options)
     made_up_nodes = MadeUpNodes(way or Here(), folder)
     plan = MadeUpPlan(
@@ -311,6 +309,22 @@ def ask(
         bounds=Bounds(4, 90),
     )
     return run(plan, Watch())
+
+
+def _for_case(name: str, case: Case) -> AnyCheck:
+    """A check that sees of this machine's world only that the case's name servers answer."""
+    check = dataclasses.replace(CHECKS[name], probe_from_here=None, probe_here=None)
+    if name != "dns":
+        return check
+    text = b"\n".join(m.files.get("/etc/resolv.conf", b"") for m in case.nodes.values()).decode()
+    servers = {
+        "servers": "\n".join(f"{s} answers" for s in re.findall(r"nameserver\s+(\S+)", text))
+    }
+
+    def answers(targets: Sequence[Target], options: object) -> dict[str, dict[str, str]]:
+        return {target.name: servers for target in targets}
+
+    return dataclasses.replace(check, probe_from_here=answers)
 
 
 def trouble(report: Report) -> list[str]:

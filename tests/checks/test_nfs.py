@@ -396,6 +396,12 @@ def test_exports_are_judged_group_by_group_and_word_by_word() -> None:
     assert judged("nfs", server) == [
         "pass exports: this node's own exports: 2, with root_squash: 1"
     ]
+    assert judged("nfs", server, root_squash="off") == [
+        "fail exports: exported with root_squash, should be without it: /export/home to"
+        " 192.0.2.0/24"
+    ]
+    everybody = "/export/home 192.0.2.0/24(rw,no_root_squash,all_squash)"
+    assert judged("nfs", server | {"exports": everybody}, root_squash="on")[0].startswith("pass")
     wrapped = "/export/a_long_name_of_a_directory\n\t\t192.0.2.0/24(rw,root_squash,no_all_squash)"
     assert judged("nfs", server | {"exports": wrapped}, root_squash="on") == [
         "pass exports: this node's own exports: 1, with root_squash: 1"

@@ -10,13 +10,21 @@ The lines are written by `main.sh` and `prelude.sh`:
 """
 
 import re
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 
 from clustercheck.check import Facts
 
-NODE_LIMIT = 4 * 1024 * 1024
+# As it comes, and as text in memory, where an escaped byte may take sixteen times its room. A
+# whole honest answer is some ten KiB.
+NODE_LIMIT = 2 * 1024 * 1024
 FACTS_LIMIT = 20_000
+NOTE_LIMIT = 400  # characters of what the script says of itself and of a probe
+NOTES_AT_MOST = 20  # of a kind that may come more than once
+
+# What is found out on this machine: no node may tell it in our stead.
+OURS = ("clock.", "here.")
 
 
 @dataclass
@@ -53,9 +61,12 @@ class Reader:
     """Takes a node's bytes as they come and knows when the answer is whole.
 
     now: this machine's clock, seconds since 1970, for the exchange with the node's.
+    checks: the names of those that were asked; what is told of others is passed over. None: all.
     """
 
-    def __init__(self, mark: str, now: Callable[[], float]) -> None:
+    def __init__(
+        self, mark: str, now: Callable[[], float], checks: Collection[str] | None = None
+    ) -> None:
         self.told: dict[str, Told] = {}
         self.begun = False
         self.done = False
@@ -71,12 +82,14 @@ class Reader:
         self.clock: tuple[float, float] | None = None
         self._mark = mark.encode() + b" "
         self._now = now
+        self._checks = checks
         self._asked_at = 0.0
-        self._rest = b""
+        self._rest = bytearray()  # of a line whose end has not come
         self._size = 0
+        self._kept = 0  # bytes of memory
         self._facts = 0
         # facts of many lines that are still coming, by check
-        self._open: dict[str, tuple[str, list[str]]] = {}
+        self._open: dict[str, tuple[str, list[bytes]]] = {}
 
     def feed(self, data: bytes) -> bytes:
         """Take what arrived; returns what is to be sent back at once (b"" for nothing).
@@ -85,9 +98,13 @@ class Reader:
         """
         arrived = self._now()
         self._size += len(data)
-        if self._size > NODE_LIMIT:
-            raise Flood(f"more than {NODE_LIMIT // 1024 // 1024} MiB of output")
-        *lines, self._rest = (self._rest + data).split(b"\n")
+        self._keep(0)
+        first, *others = data.split(b"\n")
+        self._rest += first
+        if not others:
+            return b""
+        lines = [bytes(self._rest), *others]
+        self._rest = bytearray(lines.pop())
         reply = b""
         for line in lines:
             if line.startswith(self._mark) and not self.done:
@@ -97,33 +114,57 @@ class Reader:
         return reply
 
     def _line(self, line: bytes, arrived: float) -> bytes:
-        check, kind, text = (line.decode(errors="backslashreplace").split(" ", 2) + ["", ""])[:3]
+        name, kind, text = (*line.split(b" ", 2), b"", b"")[:3]
+        check = _text(name)
         if check == "-":
-            return self._of_script(kind, text, arrived)
-        told = self.told.setdefault(check, Told())
-        if kind == "+" and check in self._open:
+            return self._of_script(_text(kind), text, arrived)
+        if self._checks is not None and check not in self._checks:
+            self.noise = True
+            return b""
+        if kind == b"+" and check in self._open:
             self._open[check][1].append(text)
             return b""
+        told = self._told_of(check)
         self._close(check)
-        if kind in ("=", ":"):
+        if kind in (b"=", b":"):
             self._facts += 1
             if self._facts > FACTS_LIMIT:
                 raise Flood(f"more than {FACTS_LIMIT} facts")
-            key, _, value = text.partition(" ")
-            if kind == ":":
-                self._open[check] = (key, [])
+            key, _, value = text.partition(b" ")
+            if kind == b":":
+                self._open[check] = (_text(key), [])
             else:
-                told.facts[key] = value
-        elif kind == "!":
-            _note(told, *text.partition(" ")[::2])
+                self._fact(check, _text(key), value)
+        elif kind == b"!":
+            word, _, rest = text.partition(b" ")
+            _note(told, _text(word), _text(rest[:NOTE_LIMIT]))
         return b""
+
+    def _told_of(self, check: str) -> Told:
+        if check not in self.told:
+            self._keep(1000)  # where any name is taken, there may be many
+            self.told[check] = Told()
+        return self.told[check]
 
     def _close(self, check: str) -> None:
         if check in self._open:
             key, lines = self._open.pop(check)
-            self.told[check].facts[key] = "\n".join(lines)
+            self._fact(check, key, b"\n".join(lines))
 
-    def _of_script(self, word: str, text: str, arrived: float) -> bytes:
+    def _fact(self, check: str, key: str, value: bytes) -> None:
+        if key.startswith(OURS):
+            return
+        text = _text(value)
+        self._keep(sys.getsizeof(text) + sys.getsizeof(key))
+        self.told[check].facts[key] = text
+
+    def _keep(self, memory: int) -> None:
+        self._kept += memory
+        if max(self._size, self._kept) > NODE_LIMIT:
+            raise Flood(f"more than {NODE_LIMIT // 1024 // 1024} MiB of output")
+
+    def _of_script(self, word: str, said: bytes, arrived: float) -> bytes:
+        text = _text(said[:NOTE_LIMIT])
         if word == "begin":
             self.begun = True
             self.uid, self.boot_id, self.host_name = (text.split(" ", 2) + ["", ""])[:3]
@@ -141,7 +182,8 @@ class Reader:
         elif word == "full":
             self.full = True
         elif word == "leftover":
-            self.leftovers.append(text)
+            if len(self.leftovers) < NOTES_AT_MOST:
+                self.leftovers.append(text)
         elif word == "done":
             for check in list(self._open):
                 self._close(check)
@@ -162,6 +204,10 @@ class Reader:
         offset = node - (self._asked_at + arrived) / 2
         if half >= 0 and (self.clock is None or half < self.clock[1]):
             self.clock = (offset, half)
+
+
+def _text(data: bytes) -> str:
+    return data.decode(errors="backslashreplace")
 
 
 def _note(told: Told, word: str, text: str) -> None:
@@ -188,4 +234,6 @@ def _waiting(before: str, text: str) -> str:
     pid, state, where, command = (text.split("/", 3) + ["", "", ""])[:4]
     kernel = f", in {where}" if where not in ("", "0") else ""
     words = f"{command} (process {pid}, state {state}{kernel})"
+    if before.count("(process ") >= NOTES_AT_MOST:
+        return before
     return f"{before}, {words}" if before else words

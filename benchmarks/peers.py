@@ -25,6 +25,7 @@ PACKAGES = (
 )
 LIBRARIES = ("asyncssh + uvloop", "parallel-ssh", "fabric", "paramiko SSHClient")
 OURS = "clustercheck"
+OURS_SHARED = "clustercheck, two processes"
 
 
 def install() -> str:
@@ -50,6 +51,7 @@ def commands(rig: Rig, nodes: int, window: int) -> dict[str, list[str]]:
     hosts.write_text("\n".join(rig.addresses[:nodes]) + "\n")
     found = {
         OURS: _ours(rig, nodes, window),
+        OURS_SHARED: [*_ours(rig, nodes, window), "--processes", "2"],
         "clustercheck, asking only": _asking(rig, nodes, window),
         "clustercheck, asking only, stock paramiko": [*_asking(rig, nodes, window), "--stock"],
     }

@@ -37,8 +37,24 @@ class Exit:
     stderr: str
 
 
+SCRIPT_LIMIT = 8 << 20  # bytes that may come while a script runs, whatever becomes of them
+
+
+def check_flood(count: int) -> None:
+    """Raise Unreachable past SCRIPT_LIMIT.
+
+    A node may keep us busy with what no reader of its answer ever sees, such as endless words on
+    standard error.
+    """
+    if count > SCRIPT_LIMIT:
+        text = f"more than {SCRIPT_LIMIT >> 20} MiB came, standard error included"
+        raise Unreachable("flood", text)
+
+
 class Channel(Protocol):
-    """A running `sh -s`. Every method raises Unreachable("cut", …) when the connection breaks."""
+    """A running `sh -s`. Every method raises Unreachable("cut", …) when the connection breaks,
+    and "flood" when more comes than any honest answer takes.
+    """
 
     def send(self, data: bytes) -> None:
         """Write to the script's standard input."""

@@ -8,7 +8,7 @@ import subprocess
 import time
 
 from clustercheck.node import Node
-from clustercheck.transport import Channel, Connection, Exit, Unreachable
+from clustercheck.transport import Channel, Connection, Exit, Unreachable, check_flood
 
 # Ending the probes and removing the files takes as long as reading /proc once or twice.
 SECONDS_TO_TIDY = 5
@@ -23,6 +23,7 @@ class HereChannel:
         self._stdin, self._stdout = process.stdin, process.stdout
         self._stderr_file = process.stderr
         self._stderr = b""
+        self._said = 0
         self._selector = selectors.DefaultSelector()
         for pipe in (process.stdout, process.stderr):
             os.set_blocking(pipe.fileno(), False)
@@ -54,6 +55,8 @@ class HereChannel:
         if not data:
             self._selector.unregister(self._stderr_file)
         self._stderr = (self._stderr + data)[-4096:]
+        self._said += len(data)
+        check_flood(self._said)
 
     def finish(self) -> Exit:
         try:

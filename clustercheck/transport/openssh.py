@@ -15,7 +15,7 @@ import subprocess
 import time
 
 from clustercheck.node import Node
-from clustercheck.transport import Exit, Unreachable
+from clustercheck.transport import Exit, Unreachable, check_flood
 from clustercheck.transport.session import COMMAND, STATUS_WAIT, STDERR_KEPT
 from clustercheck.transport.settings import SshSettings
 
@@ -137,6 +137,7 @@ class OpenSshChannel:
     def _begin(self) -> None:
         self._output = b""
         self._stderr = b""
+        self._said = 0
         self._open = True
         self._process = subprocess.Popen(
             self._words,
@@ -226,6 +227,8 @@ class OpenSshChannel:
         with contextlib.suppress(BlockingIOError):
             while data := os.read(self._errors.fileno(), PIECE):
                 self._stderr = (self._stderr + data)[-STDERR_KEPT:]
+                self._said += len(data)
+                check_flood(self._said)
             if self._errors in {key.fileobj for key in self._selector.get_map().values()}:
                 self._selector.unregister(self._errors)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import paramiko
 
-from clustercheck.transport import Exit, Unreachable
+from clustercheck.transport import Exit, Unreachable, check_flood
 from clustercheck.transport.wire import Wire, listener
 
 COMMAND = "exec sh -s"  # understood by csh, fish and every POSIX login shell alike
@@ -35,7 +35,7 @@ class SshConnection:
 
     def start(self, script: bytes, deadline: float) -> "SshChannel":
         """Run `sh -s`. Raises Unreachable: channel_refused, cut or limit."""
-        self._wire.deadline = deadline
+        self._wire.begin_script(deadline)
         try:
             left = max(deadline - time.monotonic(), 0.001)
             channel = self.transport.open_session(timeout=left)
@@ -148,6 +148,10 @@ def _ignoring_ends(action: Callable[[], None]) -> None:
 
 def broken(transport: paramiko.Transport, wire: Wire) -> Unreachable:
     """Why a connection that was logged in is of no use any more."""
+    try:
+        check_flood(wire.script_bytes or 0)  # said in paramiko's thread, where nobody hears it
+    except Unreachable as flood:
+        return flood
     if wire.expired or time.monotonic() >= wire.deadline:
         return Unreachable("limit", "the script did not come to an end within the node's time")
     farewell = listener(transport).farewell

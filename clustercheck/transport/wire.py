@@ -25,6 +25,8 @@ from paramiko.common import (
 )
 from paramiko.packet import Packetizer
 
+from clustercheck.transport import check_flood
+
 POLL = 1.0  # seconds after which paramiko's thread looks at its own state
 BUFFER = 65536
 LARGEST_PACKET = 1 << 18  # bytes, as OpenSSH's; paramiko would wait for 4 GiB
@@ -50,6 +52,7 @@ class Wire:
     deadline: of time.monotonic(); may be moved while the wire is in use.
     head: the first bytes that came, for telling what kind of peer it is.
     expired: the deadline has ended it.
+    script_bytes: how many came since a script was begun, or None where there was none.
     """
 
     def __init__(self, stream: Stream, deadline: float, let_go: Callable[[], None]) -> None:
@@ -57,6 +60,7 @@ class Wire:
         self.deadline = deadline
         self.head = b""
         self.expired = False
+        self.script_bytes: int | None = None
         self.greeting = True
         self._stream = stream
         self._let_go = let_go
@@ -99,6 +103,14 @@ class Wire:
             self._received += len(data)
             if self._received > GREETING_LIMIT:
                 raise _aborted("too much was sent before the key exchange was done")
+        elif self.script_bytes is not None:
+            self.script_bytes += len(data)
+            check_flood(self.script_bytes)
+
+    def begin_script(self, deadline: float) -> None:
+        """A script is to run, until the deadline; what comes from now on is counted."""
+        self.deadline = deadline
+        self.script_bytes = 0
 
     def send(self, data: bytes) -> int:
         """Write some of the data; TimeoutError when none can be written for now."""

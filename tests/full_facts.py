@@ -1,6 +1,15 @@
 """For each check, nodes that tell all that a node ever tells: what hostile facts are made from."""
 
-from tests import dns_facts, gpu_node, link_facts, mtu_facts, ntp_facts, storage_facts
+from tests import (
+    dns_facts,
+    gpu_health_node,
+    gpu_node,
+    link_facts,
+    mtu_facts,
+    ntp_facts,
+    slurm_facts,
+    storage_facts,
+)
 
 NAMES = "missing node07\nmine node01 10.0.0.1 -\nsum4 3 12345 67890\nsum6 1 23 45\nnames 4 4 1"
 TABLE = "node01 10.0.0.1 -;node02 10.0.0.2 2001:db8::2;node03 10.0.0.9 -\nnode07 - -"
@@ -152,8 +161,10 @@ FULL: dict[str, list[dict[str, str]]] = {
     "bond": [link_facts.BOND],
     "dns": [DNS],
     "gpu": [GPU, {**GPU, "gpus": GPU_TABLE, "apps": GPU_TABLE, "banner": GPU_TABLE}],
+    "ib": [link_facts.IB, link_facts.IBSTAT],
     "link": [link_facts.LINK],
     "mounts": [storage_facts.MOUNTS_FULL],
+    "gpu_health": gpu_health_node.FULL,
     "mtu": [MTU],
     "nfs": [NFS],
     "ntp": [NTP, NTPQ, TIMESYNCD],

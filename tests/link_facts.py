@@ -74,3 +74,21 @@ Link Failure Count: 0
 @bond bond3 off unread
 """,
 }
+
+IB = {
+    "source": "sys",
+    "uptime": "86400.50",
+    "ports": "mlx5_0 1 state=INIT physical=LinkUp rate=400 width=4X layer=InfiniBand model=MT4129"
+    " board=MT_0000000838 firmware=28.39.1002\n"
+    "mlx5_1 1 state=ACTIVE physical=LinkUp rate=200 width=4X layer=InfiniBand model=MT4129"
+    " board=MT_0000000838 firmware=28.36.1002 symbol_error=4711 link_downed=50"
+    " port_rcv_errors=500 port_rcv_data=1000000\n"
+    "mlx5_2 2 state=DOWN physical=Polling rate=10 width=4X layer=InfiniBand model=MT4129\n"
+    "mlx5_3 1 state=ACTIVE physical=LinkUp rate=25 width=1X layer=Ethernet model=MT4127",
+}
+IBSTAT = {
+    "source": "ibstat 0",
+    "ports": "CA 'mlx5_0'\n\tCA type: MT4129\n\tFirmware version: 28.39.1002\n"
+    "\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: 400\n\t\tBase lid: 14\n"
+    "\t\tLink layer: InfiniBand",
+}

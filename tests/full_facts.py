@@ -159,6 +159,7 @@ TMP = {
 
 FULL: dict[str, list[dict[str, str]]] = {
     "bond": [link_facts.BOND],
+    "disk": [storage_facts.DISK_FULL],
     "dns": [DNS],
     "gpu": [GPU, {**GPU, "gpus": GPU_TABLE, "apps": GPU_TABLE, "banner": GPU_TABLE}],
     "ib": [link_facts.IB, link_facts.IBSTAT],

@@ -1,0 +1,37 @@
+"""Facts of made-up nodes for the checks slurm, munge and services."""
+
+HEADER = "Filesystem 1024-blocks Used Available Capacity Mounted on"
+SLURM = {
+    "tools": "scontrol sinfo",
+    "conf": "/etc/slurm/slurm.conf",
+    "installed": "yes",
+    "host": "node01.cluster.example",
+    "digests": f"{'1' * 64}  /etc/slurm/slurm.conf\n{'2' * 64}  /etc/slurm/cgroup.conf",
+    "cluster": "demo",
+    "flags": "",
+    "slurmd": "4711",
+    "node": "node01",
+    "enabled": "yes",
+    "answer_status": "0",
+    "answer": "Active Steps             = NONE\nHostname                 = node01\n"
+    "Slurmd PID               = 4711\nVersion                  = 24.11.5",
+    "spool": "/var/spool/slurmd",
+    "spool_mode": "drwxr-xr-x",
+    "space": f"{HEADER}\n/dev/sda5 20511312 12511900 7999412 61% /var",
+    "inodes": f"{HEADER}\n/dev/sda5 1310720 10720 1300000 1% /var",
+    "gpus": "nvidia 4",
+    "waiting": "none",
+}
+# The one that was asked what its controller says.
+ASKED = {
+    **SLURM,
+    "asked.ping_status": "0",
+    "asked.ping": "Slurmctld(primary) at ctl is UP\nSlurmctld(backup) at ctl2 is DOWN",
+    "asked.status": "0",
+    "asked.nodes": "NodeName=node01 NodeHostName=node01 NodeAddr=node01 State=IDLE+DRAIN"
+    " Gres=gpu:a100:4(S:0-1) Reason=Kill task failed [root@2026-11-30T17:51:08]\n"
+    "Nodes=node02,node03 State=IDLE Gres=gpu:a100:4(S:0-1)\nnode04 main* down*",
+    "waiting": "ps\n 41022 D rpc_wait_bit_killable python3",
+    "lines": "file /etc/slurm/slurm.conf\nClusterName=demo\nSlurmdTimeout=300",
+}
+STOPPED = {**SLURM, "slurmd": "stopped", "asked.status": "1", "asked.error": "Unable to contact"}

@@ -71,14 +71,17 @@ fact tool "${smi:-absent}"
 # ask ARGUMENT…: what nvidia-smi says, but only lines with $keep, in $said, and its exit status in
 # $status. What comes is read up to the mark, not to the end of the pipe: a process that hangs in
 # the driver cannot be ended and keeps the pipe open. (By sed: some awks wait until their buffer
-# is full.)
+# is full.) What never ends is no answer, and shells take long over long texts.
 keep=.
 ask() {
     said=$({
         within "$answer_seconds" "$smi" "$@" 2>&1
         printf '\n%s %s\n' "$cc_mark" "$?"
     } | sed -n -e "/^$cc_mark /{s/^[^ ]*/status/p;q;}" -e '20000q' -e p |
-        awk -v keep="$keep" '/^status / || $0 ~ keep')
+        awk -v keep="$keep" '
+            /^status / { ended = $0; next }
+            $0 ~ keep && n++ < 4000 { kept = kept $0 "\n" }
+            END { if (ended && n <= 4000) print kept ended; else print "status flood" }')
     status=${said##*status }
     said=${said%status *}
     said=${said%"$cc_nl"}

@@ -72,6 +72,8 @@ def trouble(facts: Facts, answer_seconds: int) -> Finding | None:
     if status in TIMED_OUT:
         message = f"no answer of the driver: {asked} ran into its timeout of {answer_seconds} s"
         return fail("answer", message, SEE_HANG)
+    if status == "flood":
+        return unknown("answer", f"{asked} prints thousands of lines that are no answer", SEE_HANG)
     if "version mismatch" in line.lower():
         return _mismatch(facts, line)
     if found := LOST.search(line):

@@ -23,7 +23,7 @@ ask() {
         within "$answer_seconds" "$smi" "$@" 2>&1
         printf '\n%s %s\n' "$cc_mark" "$?"
     } | sed -n -e "/^$cc_mark /{s/^[^ ]*/status/p;q;}" -e '200000q' -e p | awk '
-        /^status [0-9]/ { print; next }
+        /^status [0-9]/ { ended = $0; next }
         /<nvidia_smi_log>|<gpu id=/ { xml = 1 }
         !xml { if (NR < 300) print; next }
         /<(\/?gpu|product_name|virtualization_mode|gpu_recovery_action)[ >]/ ||
@@ -35,8 +35,9 @@ ask() {
         /<(\/?[a-z_]*_retirement|retired_count|\/?remapped_rows|remapped_row_[a-z]*)>/ ||
         /<(pending_blacklist|performance_state|gpu_util|\/?fabric|state|status)>/ {
             sub(/^[ \t]+/, "")
-            print
-        }')
+            if (kept++ < 8000) print
+        }
+        END { print ended && kept <= 8000 ? ended : "status flood" }')
     status=${said##*status }
     said=${said%status *}
     said=${said%"$cc_nl"}
@@ -163,7 +164,7 @@ if [ -n "$smi" ]; then
     refused='' nvlink='' nvlink_status=-
     ask -q -x
     case $status$said in
-    *'<gpu id='* | 124* | 137* | 143* | *NVML* | *'NVIDIA driver'* | *'No devices'* | \
+    *'<gpu id='* | flood* | 124* | 137* | 143* | *NVML* | *'NVIDIA driver'* | *'No devices'* | \
         *'device handle'*) ;;
     *) ask_fields ;;
     esac

@@ -120,6 +120,8 @@ def _trouble(facts: Facts, options: Options, found: list[Board]) -> Finding | No
     said = " ".join(facts["answer"].split())[:200]
     if status in TIMED_OUT:
         message = f"no answer of nvidia-smi within {options.answer_seconds} s"
+    elif status == "flood":
+        message = "nvidia-smi prints thousands of lines that are no answer"
     elif status != "0":
         message = f"nvidia-smi ends with status {status[:20]}: {said or 'no word why'}"
     elif not found:

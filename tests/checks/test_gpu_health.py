@@ -294,6 +294,14 @@ def test_nvidia_smi_that_hangs(node: MadeUpNode) -> None:
     assert found == [SOUND[0], "unknown answer: no answer of nvidia-smi within 1 s"]
 
 
+def test_nvidia_smi_that_prints_without_end(node: MadeUpNode) -> None:
+    install(node, xml(gpu(0)))
+    node.command("nvidia-smi", "yes '<gpu id=\"00000000:10:00.0\">'")
+    assert said(node)[1:] == [
+        "unknown answer: nvidia-smi prints thousands of lines that are no answer"
+    ]
+
+
 def test_a_dead_driver_is_told_by_the_check_that_looks_at_it(node: MadeUpNode) -> None:
     assert CHECKS["gpu_health"].after == ("gpu",)
     install(node, recorded("gpu/smi-nvml-mismatch-new"), status=18)

@@ -342,9 +342,9 @@ ABSENT = {"absent@1": "/apps", "server@1": "nfs01.cluster.example"}
             {
                 "address@1": "10.1.1.1",
                 "reach@10.1.1.1/2049": "open",
-                "log@1": "mount.nfs4: access denied by server while mounting nfs01:/apps",
+                "log@1": (DATA / "mount-access-denied.txt").read_text().strip(),
             },
-            ": the server refuses this node; mount(8) said: mount.nfs4: access denied by server",
+            ": the server refuses this node; mount(8) said: mount.nfs: access denied by server",
         ),
     ],
 )

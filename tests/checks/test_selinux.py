@@ -198,7 +198,8 @@ def test_a_mode_that_cannot_be_read_is_never_a_pass(changed: dict[str, str]) -> 
 
 
 def test_the_tools_say_what_the_kernel_does_not() -> None:
-    told = {**ENFORCING, "enforce": "unreadable", "getenforce": "Enforcing"}
+    word = (DATA / "getenforce-enforcing.txt").read_text().strip()
+    told = {**ENFORCING, "enforce": "unreadable", "getenforce": word}
     assert judged("selinux", told)[0].startswith("fail mode: SELinux is enforcing, should be")
     del told["getenforce"]
     told["sestatus"] = (DATA / "sestatus-enforcing.txt").read_text()

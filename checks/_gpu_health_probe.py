@@ -25,7 +25,7 @@ ask() {
     } | sed -n -e "/^$cc_mark /{s/^[^ ]*/status/p;q;}" -e '200000q' -e p | awk '
         /^status [0-9]/ { ended = $0; next }
         /<nvidia_smi_log>|<gpu id=/ { xml = 1 }
-        !xml { if (NR < 300) print; next }
+        !xml { if (NR < 300) kept = kept $0 "\n"; next }
         /<(\/?gpu|product_name|virtualization_mode|gpu_recovery_action)[ >]/ ||
         /<(\/?gpu_reset_status|reset_required|drain_and_reset_recommended)>/ ||
         /<(\/?pcie_gen|\/?link_widths|(max|current)_link_(gen|width))>/ ||
@@ -35,9 +35,9 @@ ask() {
         /<(\/?[a-z_]*_retirement|retired_count|\/?remapped_rows|remapped_row_[a-z]*)>/ ||
         /<(pending_blacklist|performance_state|gpu_util|\/?fabric|state|status)>/ {
             sub(/^[ \t]+/, "")
-            if (kept++ < 8000) print
+            if (count++ < 4000) kept = kept $0 "\n"
         }
-        END { print ended && kept <= 8000 ? ended : "status flood" }')
+        END { if (ended && count <= 4000) print kept ended; else print "status flood" }')
     status=${said##*status }
     said=${said%status *}
     said=${said%"$cc_nl"}

@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +12,7 @@ from clustercheck.errors import ConfigError
 from clustercheck.facts import Reader, Told
 
 SCHEMA = "clustercheck.facts/1"
+KEPT_LIMIT = 256 * 1024  # bytes of facts; a whole honest answer is some ten KiB
 
 
 @dataclass
@@ -27,6 +29,7 @@ class Answer:
     noise: the login printed text of its own.
     clock: (offset, uncertainty) of the node's clock in seconds, or None where it was not asked.
     seconds: how long the node took; None where it was never tried.
+    forgotten: checks whose facts were too many to be kept.
     """
 
     node: str
@@ -43,6 +46,21 @@ class Answer:
     noise: bool = False
     clock: tuple[float, float] | None = None
     seconds: float | None = None
+    forgotten: list[str] = field(default_factory=list)
+
+    def forget(self) -> None:
+        """Once judged, keep no more than KEPT_LIMIT: facts of the longest-winded checks go."""
+        sizes = {
+            name: sum(sys.getsizeof(text) for pair in told.facts.items() for text in pair)
+            for name, told in self.told.items()
+        }
+        total = sum(sizes.values())
+        for name in sorted(sizes, key=lambda name: -sizes[name]):
+            if total <= KEPT_LIMIT:
+                return
+            self.told[name] = Told()
+            self.forgotten.append(name)
+            total -= sizes[name]
 
     def take(self, reader: Reader) -> None:
         """Take over what a reader has understood."""
@@ -56,6 +74,7 @@ class Answer:
     def to_json(self) -> str:
         """As text for a file; `from_json` gives the same answer back."""
         content = dataclasses.asdict(self)
+        del content["forgotten"]  # it is kept before anything is
         content["told"] = {
             name: {**dataclasses.asdict(told), "facts": dict(told.facts)}
             for name, told in self.told.items()

@@ -4,6 +4,7 @@ Answers are handed over as they come. What loads something shared is asked for i
 over the same connection, one node at a time for each shared thing.
 """
 
+import contextlib
 import logging
 import queue
 import sys
@@ -26,6 +27,8 @@ from clustercheck.transport import Connection, Transport, Unreachable
 # A worker that is due asks the one that runs to make way this often, which with many workers on a
 # busy machine is most of what they do. The one that runs soon waits for its node anyway.
 SWITCH_SECONDS = 0.05
+
+NOT_TAKEN_YET = 32  # answers that may wait to be judged
 
 logger = logging.getLogger(__name__)
 
@@ -101,7 +104,7 @@ class Fanout:
 
     def __post_init__(self) -> None:
         self._change = threading.Condition()
-        self._answers: queue.SimpleQueue[Answer | BaseException] = queue.SimpleQueue()
+        self._answers: queue.Queue[Answer | BaseException] = queue.Queue(NOT_TAKEN_YET)
 
     def answers(self, jobs: Sequence[Job], until: float | None) -> Iterator[Answer]:
         """Every job's answer, in the order in which they come.
@@ -129,7 +132,7 @@ class Fanout:
                 else:
                     self.began(said)
         except BaseException as error:
-            self._answers.put(error)
+            self._hand_over(error)
         with self._change:
             self._elsewhere = False
             self._change.notify_all()
@@ -176,7 +179,14 @@ class Fanout:
                 else:
                     self._ask_heavy(task)
         except BaseException as error:  # a fault of ours must be seen, not hang the run
-            self._answers.put(error)
+            self._hand_over(error)
+
+    def _hand_over(self, answer: Answer | BaseException) -> None:
+        """Wait where judging does not keep up: long answers that wait would fill the memory."""
+        while not self._stopped:
+            with contextlib.suppress(queue.Full):
+                self._answers.put(answer, timeout=1)
+                return
 
     def _next(self) -> Job | _Heavy | None:
         with self._change:
@@ -227,7 +237,7 @@ class Fanout:
         if connection is not None:
             connection.close()
         if not things:
-            self._answers.put(answer)
+            self._hand_over(answer)
 
     def _fault(self, error: Exception) -> str:
         """A fault of ours costs one node its answer, not the run its report; it is shown once."""
@@ -263,7 +273,7 @@ class Fanout:
         if not task.things:
             if task.connection is not None:
                 task.connection.close()
-            self._answers.put(task.answer)
+            self._hand_over(task.answer)
 
 
 def _ask_again(

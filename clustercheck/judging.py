@@ -1,11 +1,12 @@
 """From answers to results: each node's checks in order, then what only shows between nodes."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from clustercheck import reach, verdict
 from clustercheck.answer import Answer
-from clustercheck.check import AnyCheck, Facts, Finding, Status, skip
+from clustercheck.check import AnyCheck, Facts, Finding, Status, skip, unknown
 from clustercheck.report import NodeResult
 
 OptionsOf = Callable[[str, str], Any]
@@ -94,22 +95,78 @@ def compare(
 
     A peer that could not be reached from here either is one finding, its own.
     """
+    others = _answered_by_others(answers, results)
+    answers = [answer for answer in answers if answer.node not in others]
     _excuse(results)
     for name, check in checks.items():
         if check.compare is None:
             continue
+        for answer in answers:
+            if name in answer.forgotten:
+                words = "its answer is too long to be kept for comparing it with other nodes"
+                _add(results, answer.node, name, unknown("not_compared", words))
         facts = whole_facts(name, answers)
         if not facts:
             continue
         options = {node: options_of(name, node) for node in facts}
-        try:
-            found = list(check.compare(facts, options))
-            if strangers := {node for node, _ in found} - results.keys():
-                raise ValueError(f"it compares {', '.join(sorted(strangers))}, not asked")
-        except Exception as error:  # one check's fault is a finding, not the end of the run
-            found = [(node, verdict.crashed(error)) for node in facts]
-        for node, finding in found:
-            _add(results, node, name, finding)
+        for node, finding in _compared(check.compare, facts, options, results):
+            _add(results, node, name, *verdict.bounded([finding]))
+
+
+def _compared(
+    compare: Callable[[Mapping[str, Facts], Mapping[str, Any]], Iterable[tuple[str, Finding]]],
+    facts: Mapping[str, Facts],
+    options: Mapping[str, Any],
+    known: Collection[str],
+) -> list[tuple[str, Finding]]:
+    """What a check finds between nodes. Its fault is a finding, not the end of the run, and a
+    node whose facts it cannot bear is left out, where it is one by itself.
+    """
+
+    def of(nodes: Collection[str]) -> list[tuple[str, Finding]]:
+        found = list(compare({n: facts[n] for n in nodes}, {n: options[n] for n in nodes}))
+        if strangers := {node for node, _ in found}.difference(known):
+            raise ValueError(f"it compares {', '.join(sorted(strangers))}, not asked")
+        return found
+
+    try:
+        return of(facts)
+    except Exception as error:
+        faults = {node: error for node in facts}
+    for node in facts:
+        with suppress(Exception):
+            of([node])
+            del faults[node]
+    try:
+        found = of([node for node in facts if node not in faults])
+    except Exception as error:
+        faults, found = dict.fromkeys(facts, error), []
+    return found + [(node, verdict.crashed(error)) for node, error in faults.items()]
+
+
+def _answered_by_others(answers: Sequence[Answer], results: dict[str, NodeResult]) -> set[str]:
+    """Name the nodes that another node seems to have answered for. Returns those of which it is
+    certain: what was found is not theirs, and is taken out of `results`.
+    """
+    certain = set()
+    names = {name.lower(): name for name in results}
+    boots = {answer.node: answer.boot_id for answer in answers}
+    for answer in answers:
+        called = answer.host_name.lower()
+        alike = [names[name] for name in (called, called.partition(".")[0]) if name in names]
+        if not alike or answer.node in (*alike, "localhost"):
+            continue
+        before = results[answer.node]
+        if answer.boot_id and boots.get(alike[0]) == answer.boot_id:
+            words = "another node of this run answered in its place, by its name and its boot"
+            kept: Mapping[str, Sequence[Finding]] = {}
+            certain.add(answer.node)
+        else:
+            words = "the machine that answered has the host name of another node of this run"
+            kept = before.findings
+        found = [*kept.get(reach.NAME, ()), reach.finding("other_node", words, peer=alike[0])]
+        results[answer.node] = NodeResult(answer.node, {**kept, reach.NAME: found}, before.seconds)
+    return certain
 
 
 def _excuse(results: dict[str, NodeResult]) -> None:

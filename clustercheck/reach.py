@@ -6,6 +6,7 @@ They are shown as those of a check called `access`, so that an unreachable node 
 from clustercheck.check import Code, Finding, Remedy, unknown
 
 NAME = "access"
+LONGEST = 1000  # characters of a message
 
 
 def _code(meaning: str, remedy: str, see: str = "", *, disturbs: bool = False) -> Code:
@@ -154,6 +155,12 @@ CODES: dict[str, Code] = {
         "Find what writes so much: a .bashrc in an endless loop, or a check of one's own "
         "(run it alone with -c NAME).",
     ),
+    "other_node": _code(
+        "The machine that answered calls itself by the name of another node of the run.",
+        "Look which machine it is: at host= in the inventory, HostName in ~/.ssh/config and "
+        "`getent hosts NAME` on this machine, where an address may lead to the wrong one. Where it "
+        "is the right machine, its own name is wrong: `hostnamectl`.",
+    ),
     "garbled": _code(
         "The answer ended before the script did, or cannot be understood.",
         "Run it once more; where it happens again, `clustercheck script | ssh NODE exec sh -s` "
@@ -179,6 +186,11 @@ CODES: dict[str, Code] = {
 }
 
 
-def finding(code: str, message: str) -> Finding:
-    """The finding for an Unreachable's code and message: it is UNKNOWN, never a pass or a fail."""
-    return unknown(code, message, CODES[code].remedies[0])
+def finding(code: str, message: str, *, peer: str = "") -> Finding:
+    """The finding for an Unreachable's code and message: it is UNKNOWN, never a pass or a fail.
+
+    Words of the other side may be in the message, and be many: it is cut.
+    """
+    if len(message) > LONGEST:
+        message = f"{message[:LONGEST]}…"
+    return unknown(code, message, CODES[code].remedies[0], peer=peer)

@@ -28,7 +28,7 @@ from clustercheck.report import Report
 
 SCHEMA = "clustercheck.record/1"
 _NOT_HERE = Told(whole=True, status="0")
-LARGEST = 64 * 2**20  # bytes; escapes make 24 MiB of a node's 4 MiB at most
+LARGEST = 64 * 2**20  # bytes; escapes make 12 MiB of a node's 2 MiB at most
 LONGEST_FILE_NAME = 150  # of 255 that file systems take, 143 with eCryptfs: and ".json.new"
 
 

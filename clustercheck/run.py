@@ -151,6 +151,7 @@ def run(plan: Plan, watch: Watch, processes: "Processes | None" = None) -> Repor
             answers[answer.node] = answer
             results[answer.node] = judge_node(answer, plan.checks, plan.options_of)
             watch.ended(answer, results[answer.node])
+            answer.forget()
         for answer in _follow(plan, fanout.frame, answers, until):
             results[answer.node] = judge_node(answer, plan.checks, plan.options_of)
             watch.followed(answer)
@@ -194,6 +195,8 @@ def _follow(
                 answers[node].told[name].error = f"{type(error).__name__}: {error}"
             continue
         for node in chosen:
+            if answers[node].forgotten:  # there is not enough left of it to be judged again
+                continue
             again.setdefault(node, []).append(Asked(name, check, options[node]))
     fanout = Fanout(frame, plan.bounds, step="follow")
     jobs = [plan.job(nodes[name], asked) for name, asked in again.items()]

@@ -1,5 +1,6 @@
 """From what a node told to findings. Honesty lives here: what was not found out is UNKNOWN."""
 
+import dataclasses
 import traceback
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -14,9 +15,17 @@ COMMON_CODES = {
     "missing_tool": Code("A command that the probe needs is not on the node."),
     "needs_root": Code("The probe is worth nothing without root; see access.root."),
     "no_peers": Code("It is tried between nodes, and no other node was asked."),
+    "not_compared": Code("Its answer is too long to be kept for comparing it with other nodes."),
+    "left_out": Code("There are more findings than any honest answer leads to."),
     "blocked": Code("Another check failed, which explains or prevents this one."),
     "crashed": Code("The check itself is at fault: please report it."),
 }
+
+MESSAGE_LIMIT = 2000  # characters; the longest honest one has some hundred
+FINDINGS_LIMIT = (
+    50_000  # characters of all messages of a check on a node, with what goes round them
+)
+PEER_LIMIT = 2000  # as many more for each peer
 
 
 def judge(
@@ -64,7 +73,31 @@ def judge(
         ]
         if not peers and not findings:
             findings = [skip("no_peers", "no other node to try")]
-    return findings or [unknown("not_answered", "the check came to no finding")]
+    limit = FINDINGS_LIMIT + PEER_LIMIT * len(peers)
+    return bounded(findings, limit) or [unknown("not_answered", "the check came to no finding")]
+
+
+def bounded(findings: Sequence[Finding], limit: int = FINDINGS_LIMIT) -> list[Finding]:
+    """The findings within bounds, whatever the facts were: else one node could fill our memory.
+
+    What is left out is what is least bad.
+    """
+    short = [
+        dataclasses.replace(f, message=f"{f.message[:MESSAGE_LIMIT]}…")
+        if len(f.message) > MESSAGE_LIMIT
+        else f
+        for f in findings
+    ]
+    if sum(len(f.message) + 100 for f in short) <= limit:
+        return short
+    kept, room = set(), limit
+    for place in sorted(range(len(short)), key=lambda place: -short[place].status.place):
+        room -= len(short[place].message) + 100
+        if room < 0:
+            break
+        kept.add(place)
+    words = f"{len(short) - len(kept)} more findings are left out"
+    return [*(short[place] for place in sorted(kept)), unknown("left_out", words)]
 
 
 def crashed(error: Exception) -> Finding:

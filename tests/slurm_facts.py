@@ -35,3 +35,19 @@ ASKED = {
     "lines": "file /etc/slurm/slurm.conf\nClusterName=demo\nSlurmdTimeout=300",
 }
 STOPPED = {**SLURM, "slurmd": "stopped", "asked.status": "1", "asked.error": "Unable to contact"}
+MUNGE = {
+    "installed": "yes",
+    "slurm": "/etc/slurm/slurm.conf",
+    "cluster": "demo",
+    "auth": "auth/munge",
+    "enabled": "yes",
+    "made_status": "0",
+    "read_status": "0",
+    "read": "STATUS:          Success (0)\nENCODE_HOST:     node01.hpc.example (10.30.0.21)\n"
+    "ENCODE_TIME:     2026-11-30 17:55:36 +0000 (1796061336)\n"
+    "DECODE_TIME:     2026-11-30 17:55:36 +0000 (1796061336)\nTTL:             300\n"
+    "CIPHER:          aes128 (4)\nMAC:             sha256 (5)\nUID:             root (0)",
+    "socket": "998 995 1796000100",
+    "key": "400 998 995 128 1796000000",
+    "digest": "0123456789abcdef",
+}

@@ -8,6 +8,7 @@ nothing outside this folder is changed, no service is started, and root is not n
     .tools/plugins                              monitoring plug-ins
     .tools/dns                                  a name server
     .tools/faketime                             a clock that is off for one process
+    .tools/slurm                                Slurm and Munge
     .tools/guest                                a Linux kernel that runs as a process, with NFS and
                                                 SELinux; large, so fetched only when asked for
     .tools/bin                                  what of .tools/root can be called from here
@@ -52,6 +53,15 @@ WANTED = {
     },
     "dns": {"dnsmasq": "dnsmasq-base"},
     "faketime": {"faketime": "faketime"},
+    "slurm": {
+        "munge": "munge",
+        "munged": "munge",
+        "scontrol": "slurm-client",
+        "sinfo": "slurm-client",
+        "slurmctld-wlm": "slurmctld",
+        "slurmd-wlm": "slurmd",
+        "unmunge": "munge",
+    },
     "chrony": {"chronyc": "chrony", "chronyd": "chrony"},
     "guest": {
         "exportfs": "nfs-kernel-server",

@@ -92,3 +92,11 @@ IBSTAT = {
     "\tPort 1:\n\t\tState: Active\n\t\tPhysical state: LinkUp\n\t\tRate: 400\n\t\tBase lid: 14\n"
     "\t\tLink layer: InfiniBand",
 }
+
+RETRANS = {
+    "looks": "1000.00 1000000 100000 17\n1000.20 1000900 100090 17\n1001.20 1009000 100900 17",
+    "connections": "ESTAB 0 0 10.0.0.1:22 10.0.0.2:41000\n"
+    "\tcubic bytes_sent:1000000 bytes_retrans:10000 retrans:0/45 segs_out:900\n"
+    "ESTAB 0 0 [fd00::1]:22 [fd00::9]:41000\n\tcubic retrans:0/45 data_segs_out:900",
+}
+RETRANS_IDLE = {**RETRANS, "looks": "1000.00 1000000 1000 17\n1000.20 1000004 1000 17"}

@@ -106,12 +106,13 @@ class Namespace:
         *,
         shell: str = "sh",
         before: Sequence[str] = (),
+        check: str = "mtu",
         **changed: Any,
     ) -> facts.Told:
-        """What the probe of `mtu` tells there; before: words that start the shell otherwise."""
+        """What a check's probe tells there; before: words that start the shell otherwise."""
         path = f"{sh_folder(shell)}:{script.PATH}" if shell in SHELLS else script.PATH
         frame = script.Frame(path=path)
-        asked = [script.Asked("mtu", CHECKS["mtu"], options_of("mtu", **changed))]
+        asked = [script.Asked(check, CHECKS[check], options_of(check, **changed))]
         done = subprocess.run(
             [*self.enter, *before, *(shell_words(shell) if shell in SHELLS else [shell]), "-s"],
             input=script.build(frame, asked, peers=peers).encode(),
@@ -122,7 +123,7 @@ class Namespace:
         reader = facts.Reader(frame.mark, time.time)
         reader.feed(done.stdout)
         assert reader.done, done.stderr.decode(errors="replace")
-        return reader.told["mtu"]
+        return reader.told[check]
 
 
 class Switch:

@@ -86,7 +86,7 @@ def test_full_facts_are_such_that_the_check_knows_them(name: str) -> None:
     for facts in FULL[name]:
         found = findings_of(name, facts)
         assert "not_answered" not in {f.code for f in found if not f.peer}, found
-        assert len(found) > 1
+        assert len(found) > 1 or found[0].status not in (Status.UNKNOWN, Status.SKIP)
 
 
 @st.composite

@@ -1,8 +1,12 @@
 """The probe of the check mounts."""
 
+from ._waiting import WAITING
+
 # Kinds that no site mounts by hand, and what containers make below their own folders: many lines
 # that say nothing. A mount that /etc/fstab or the option `want` names is told whatever its kind.
-PROBE = r"""
+PROBE = (
+    WAITING
+    + r"""
 if [ ! -r "$ROOT/proc/self/mountinfo" ]; then
     fact mountinfo unreadable
     return
@@ -34,25 +38,6 @@ plainly() {
         path=${path%"$cc_nl"}
         ;;
     esac
-}
-
-# Waits for the processes $waiting ("NAME=PID …"), $1 tenths of a second at most: one that waits in
-# the kernel cannot be ended, and is left behind. $waiting is then what was left.
-settle() {
-    turns=0
-    while :; do
-        jobs >/dev/null 2>&1 # takes note of those that have ended
-        left=
-        for entry in $waiting; do
-            kill -0 "${entry##*=}" 2>/dev/null && left="$left $entry"
-        done
-        waiting=$left
-        if [ -z "$left" ] || [ "$turns" -ge "$1" ]; then
-            return
-        fi
-        turns=$((turns + 1))
-        sleep 0.1 2>/dev/null || { sleep 1 && turns=$((turns + 10)); }
-    done
 }
 
 set -f
@@ -145,10 +130,6 @@ found=$(wanted=$wanted awk '
         }
     }' table=1 "$table" table=2 "$ROOT/proc/self/mountinfo")
 
-by_root() {
-    if have timeout; then as_root timeout -k 1 "$@"; else shift && as_root "$@"; fi
-}
-
 # What the path $2 gives: the number of the file system's blocks alone shows that it answers.
 look() {
     text=$(within 4 stat -f -c %b "$ROOT$2" 2>&1) && text=$(within 4 stat -L -c %d "$ROOT$2/." 2>&1)
@@ -178,7 +159,7 @@ explain() {
     fi
     [ -n "$system" ] && have systemd-escape && have journalctl || return
     unit=$(within 2 systemd-escape -p --suffix=mount "$2" 2>/dev/null)
-    set -- "$1" journalctl -b -q --no-pager -o cat -n 60 -u "$unit"
+    set -- "$1" journalctl -b -q --no-pager -o cat -n 40 -u "$unit"
     number=$1
     shift
     text=$(by_root 4 "$@" 2>/dev/null)
@@ -261,3 +242,4 @@ for entry in $waiting; do
     fact "hung@${entry%=*}" yes
 done
 """
+)

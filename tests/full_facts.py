@@ -7,6 +7,7 @@ from tests import (
     link_facts,
     mtu_facts,
     ntp_facts,
+    processes_node,
     slurm_facts,
     storage_facts,
 )
@@ -171,6 +172,7 @@ FULL: dict[str, list[dict[str, str]]] = {
     "nfs": [NFS],
     "ntp": [NTP, NTPQ, TIMESYNCD],
     "retrans": [link_facts.RETRANS, link_facts.RETRANS_IDLE],
+    "processes": [processes_node.FULL],
     "selinux": [SELINUX],
     "slurm": [slurm_facts.ASKED, slurm_facts.STOPPED],
     "tmp": [TMP],

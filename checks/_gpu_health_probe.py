@@ -1,6 +1,9 @@
 """The probe of the check gpu_health: one question to nvidia-smi, and the kernel's log."""
 
-PROBE = r"""
+from ._kernel_log import KERNEL_LOG, PICK_HEAD, PICK_TAIL
+
+PROBE = (
+    r"""
 driver=absent
 for file in /proc/driver/nvidia/version /sys/module/nvidia/version; do
     [ -e "$ROOT$file" ] && driver=loaded
@@ -81,18 +84,13 @@ ask_fields() {
     done
 }
 
-# log_of CMD…: what the kernel's log has on GPUs, in $log: "COUNT PLACE LINE" for each kind of event
-# on each GPU, the last of its kind; then the log's first time, and how CMD ended
-log_of() {
-    log=$({
-        "$@" 2>/dev/null
-        printf '\n%s %s\n' "$cc_mark" "$?"
-    } | awk -v mark="$cc_mark" '
-        $1 == mark { ended = $2; next }
-        NF { lines++ }
-        first == "" && match($0, /\[ *[0-9]+\.[0-9]+\]/) {
-            first = substr($0, RSTART + 1, RLENGTH - 2)
-        }
+# pick: what the kernel's log has on GPUs: "COUNT PLACE LINE" for each kind of event on each GPU,
+# the last of its kind
+pick() {
+    awk -v mark="$cc_mark" '
+"""
+    + PICK_HEAD
+    + r"""
         !/S?Xid \(|has fallen off the bus/ { next }
         {
             grade = ""
@@ -108,40 +106,15 @@ log_of() {
         }
         END {
             for (key in count) print count[key], last[key]
-            print "lines", lines + 0
-            print "first", first
-            print "ended", ended
-        }')
+"""
+    + PICK_TAIL
+    + r"""
+        }'
 }
-
-# The log of this boot: by dmesg, by the journal where it may be read, by dmesg as root
-read_log() {
-    log_from=none
-    have dmesg && log_of within 5 dmesg && log_from=dmesg
-    case $log in
-    *"ended 0") return ;;
-    esac
-    if have journalctl; then
-        for file in "$ROOT"/var/log/journal/*/system.journal \
-            "$ROOT"/run/log/journal/*/system.journal; do
-            [ -r "$file" ] || continue
-            log_of within 8 journalctl -k -b -q --no-pager -o short-monotonic \
-                --since="-${xid_hours}h"
-            log_from=journal
-            case $log in
-            *"ended 0") return ;;
-            esac
-            break
-        done
-    fi
-    if have dmesg; then
-        log_of as_root timeout -k 1 5 dmesg
-        log_from=dmesg
-        # the frame has said what root would add
-        [ "$cc_root" = no ] && log_from=refused
-    fi
-}
-
+log_hours=$xid_hours
+"""
+    + KERNEL_LOG
+    + r"""
 if [ -n "$smi" ] || [ "$driver" = loaded ]; then
     container=
     for file in /run/systemd/container /.dockerenv /run/.containerenv; do
@@ -194,10 +167,10 @@ absent | absent*'NVIDIA driver'* | absent*'Driver Not Loaded'*) ;;
     uptime=
     read -r uptime _ 2>/dev/null <"$ROOT/proc/uptime"
     fact uptime "$uptime"
-    log='' log_from=''
     read_log
     fact log_from "$log_from"
     fact log "$log"
     ;;
 esac
 """
+)

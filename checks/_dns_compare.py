@@ -91,13 +91,31 @@ def _name_of(
             message = f"the name {node} has no address on other nodes ({found.reference} was asked)"
             yield node, fail("unresolved", message, ADD_RECORD)
         return
-    if not known or not local or seen & set(local) or seen == set(itself.addresses):
+    if not known or not local:
         return
-    message = (
-        f"to other nodes the name {node} is {', '.join(sorted(seen))}, which no interface of the "
-        f"node has; they have {', '.join(local)}"
-    )
-    yield node, fail("elsewhere", message, OWN_ADDRESS)
+    strange = sorted(seen - set(local))
+    is_said = f"to other nodes the name {node} is {', '.join(sorted(seen))}"
+    if not strange:
+        yield from _without_four(node, row, common)
+    elif seen & set(local):
+        message = (
+            f"{is_said}, and no interface of the node has {', '.join(strange)}: connections there "
+            "are lost"
+        )
+        yield node, warn("elsewhere", message, OWN_ADDRESS)
+    elif seen != set(itself.addresses):  # else the node itself says so
+        message = f"{is_said}, which no interface of the node has; they have {', '.join(local)}"
+        yield node, fail("elsewhere", message, OWN_ADDRESS)
+
+
+def _without_four(node: str, row: Row, common: dict[str, Row]) -> Iterator[tuple[str, Finding]]:
+    """IPv6 alone, where most names have IPv4: Slurm uses IPv4 unless it is told otherwise."""
+    if 4 not in row and 2 * sum(4 in other for other in common.values()) > len(common):
+        message = (
+            f"to other nodes the name {node} is {row[6]}, an IPv6 address alone; most names of "
+            "nodes have an IPv4 address"
+        )
+        yield node, warn("own_family", message, ADD_RECORD)
 
 
 def _records(

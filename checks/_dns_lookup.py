@@ -2,7 +2,7 @@
 
 import ipaddress
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from clustercheck.check import Facts, Finding, MissingFact, Quantity, fail, ok, skip, unknown, warn
@@ -10,8 +10,9 @@ from clustercheck.check import Facts, Finding, MissingFact, Quantity, fail, ok, 
 from ._dns_answers import is_address
 from ._dns_own import canonical, is_loopback
 from ._dns_records import no_answer, refuses_all
-from ._dns_remedies import MEND_SERVER, ONE_SEARCH, READABLE, THREE_SERVERS
+from ._dns_remedies import LESS_NAMES, MEND_SERVER, ONE_SEARCH, READABLE, THREE_SERVERS
 from ._dns_resolv import MOST_SERVERS, Resolv, parse
+from ._dns_view import View
 
 STUBS = ("127.0.0.53", "127.0.0.54")  # systemd-resolved
 ORDINALS = ("first", "second", "third")
@@ -47,13 +48,22 @@ def lookup(facts: Facts, resolv: Resolv) -> Lookup:
     absent = [server for server in used if server in facts.get("absent", "").split()]
     if status == "124" or seconds >= 0.9 * resolv.longest or (used and absent == used):
         return Lookup(seconds, True, False)
-    ends = {end for text in facts.get("waits", "").split() for end in _far_ends(text)}
-    waits = [server for server in used if canonical(server) in ends] or absent[:1]
-    # A cache on the node itself waits in its turn for who knows whom.
-    first = "" if len(waits) != 1 or canonical(waits[0]).startswith("127.") else waits[0]
+    first = waited_for(facts.get("waits", "").split(), resolv) or next(iter(absent), "")
     if first in absent or seconds >= 0.9 * resolv.timeout:
         return Lookup(seconds, False, True, first)
     return Lookup(seconds, False, False)
+
+
+def waited_for(ends: Iterable[str], resolv: Resolv) -> str:
+    """The one server at which look-ups wait; "" where it is not known.
+
+    ends: far ends of sockets to port 53, as the kernel writes them.
+    """
+    addresses = {address for end in ends for address in _far_ends(end)}
+    waits = {server for server in resolv.used if canonical(server) in addresses}
+    # A cache on the node itself waits in its turn for who knows whom.
+    local = any(is_address(server) and is_loopback(server) for server in waits)
+    return waits.pop() if len(waits) == 1 and not local else ""
 
 
 def _far_ends(text: str) -> list[str]:
@@ -105,43 +115,76 @@ def judge_lookup(
     resolv: Resolv,
     asked: tuple[str, ...],
     limit: float,
+    view: View | None,
     *,
     unresolved: bool,
-    cut: bool,
 ) -> Iterator[Finding]:
-    """What a look-up costs, and which servers are at fault.
+    """What a look-up costs, which servers are at fault, and what that leaves untried.
 
     asked: servers of the option. limit: seconds. unresolved: a name that is needed has no address.
-    cut: not all names could be tried.
     """
     used = servers_of(facts, resolv)
     servers = [*dict.fromkeys([*used, *asked])]
     if servers and "servers" not in facts:
         yield unknown("not_asked", "the name servers could not be asked from this machine in time")
-    lines = facts.get("servers", "").splitlines()
-    states = dict(line.split(" ", 1) for line in lines if " " in line)
     found = lookup(facts, resolv)
-    dead = {
-        server: f"{_place(server, resolv)} {_how(states[server])} (asked from this machine)"
-        for server in servers
-        if states.get(server, "").split(" ")[0] in ("silent", "closed")
-    }
+    dead = _dead(facts, resolv, servers)
     own_dead = {server: words for server, words in dead.items() if server in used}
     if found.silent:  # as the node found it, whatever it is to this machine
-        own_dead[found.silent] = f"{_place(found.silent, resolv)} does not answer"
-    yield _cost(found, resolv, "; ".join(own_dead.values()), limit, unresolved, cut)
+        own_dead[found.silent] = f"{place_of(found.silent, resolv)} does not answer"
+    why = "; ".join(own_dead.values())
+    helpless = is_helpless(facts, resolv, view)
+    cut = view is not None and view.asked < view.total
+    if not (helpless and not why):
+        yield _cost(found, resolv, why, limit, unresolved=unresolved, helpless=helpless, cut=cut)
     for server in servers:
         if server in dead and server not in used:
             yield warn("dead_server", dead[server], MEND_SERVER)
         if code := refuses_all(facts, server):
-            yield no_answer(server, code, "every question about nodes")
-        if states.get(server) == "late" and f"said@{server}" not in facts:
+            yield no_answer(server, code, "every question about nodes", needed=helpless and not why)
+        if _states(facts).get(server) == "late" and f"said@{server}" not in facts:
             message = f"the name server {server} was too slow to be asked about all nodes"
             yield skip("not_asked", message)
+    if view and cut and not (found.dead or found.delayed or why or (found.seconds or 0) > limit):
+        message = f"only {view.asked} of {view.total} names of nodes could be tried in the time"
+        if slow := waited_for(view.waits, resolv):
+            message += f": look-ups wait for {place_of(slow, resolv).rstrip(',')}"
+        yield unknown("cut", message, LESS_NAMES)
+
+
+def is_helpless(facts: Facts, resolv: Resolv, view: View | None) -> bool:
+    """No name resolves, and all of the node's servers are known to be of no use."""
+    used = servers_of(facts, resolv)
+    dead = _dead(facts, resolv, used)
+    return bool(view and view.blind and used) and all(
+        server in dead or refuses_all(facts, server) for server in used
+    )
+
+
+def _states(facts: Facts) -> dict[str, str]:
+    lines = facts.get("servers", "").splitlines()
+    return dict(line.split(" ", 1) for line in lines if " " in line)
+
+
+def _dead(facts: Facts, resolv: Resolv, servers: Iterable[str]) -> dict[str, str]:
+    """Those that do not answer this machine, in words."""
+    states = _states(facts)
+    return {
+        server: f"{place_of(server, resolv)} {_how(states[server])} (asked from this machine)"
+        for server in servers
+        if states.get(server, "").split(" ")[0] in ("silent", "closed")
+    }
 
 
 def _cost(
-    found: Lookup, resolv: Resolv, dead: str, limit: float, unresolved: bool, cut: bool
+    found: Lookup,
+    resolv: Resolv,
+    dead: str,
+    limit: float,
+    *,
+    unresolved: bool,
+    helpless: bool,
+    cut: bool,
 ) -> Finding:
     """What a look-up costs on the node.
 
@@ -150,7 +193,7 @@ def _cost(
     if found.seconds is None:
         return ok("lookup", "names come from files alone, as nsswitch.conf says")
     value = Quantity(found.seconds, "s")
-    rest = ", too long to try all names of nodes" if cut else ""
+    rest = "; not all names of nodes could be tried in the time" if cut else ""
     # whole seconds where they are time-outs: the rest is chance, and nodes are to say the same
     took = f"{found.seconds:.0f} s" if found.dead or found.delayed else f"{found.seconds:.1f} s"
     if found.dead:
@@ -165,8 +208,10 @@ def _cost(
         who = dead or "a name server before the one that answers is silent"
         cost = f"on the node each look-up that no file answers takes {took}{rest}"
         return warn("dead_server", f"{who}; {cost}", MEND_SERVER, value=value)
+    if helpless:
+        return fail("no_server", f"{dead}, and names of nodes need it", MEND_SERVER)
     if dead:
-        return warn("dead_server", dead, MEND_SERVER)
+        return warn("dead_server", f"{dead}{rest}", MEND_SERVER)
     if found.seconds > limit:
         message = f"a look-up takes {took}, should take {limit:g} s at most{rest}"
         return warn("slow", message, MEND_SERVER, value=value)
@@ -174,12 +219,7 @@ def _cost(
     return ok("lookup", f"a look-up that no file answers takes {took}", value=value)
 
 
-def explains_cut(found: Lookup, limit: float) -> bool:
-    """Does the finding of what a look-up costs say why not all names could be tried?"""
-    return found.dead or found.delayed or (found.seconds or 0) > limit
-
-
-def _place(server: str, resolv: Resolv) -> str:
+def place_of(server: str, resolv: Resolv) -> str:
     if server not in resolv.used:
         return f"the name server {server}"
     ordinal = ORDINALS[resolv.used.index(server)]

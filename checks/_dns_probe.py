@@ -17,6 +17,13 @@ now() {
     up=${up%.*}${up#*.}
 }
 
+# Whom a look-up of the names waits for after half a second, by the far ends of sockets to port 53.
+waited_for() {
+    within 1 getent "$database" "$@" >/dev/null 2>&1 &
+    sleep 0.5 2>/dev/null || return 0
+    awk '$3 ~ /:0035$/ { print $3 }' "$ROOT/proc/net/udp" "$ROOT/proc/net/udp6" 2>/dev/null
+}
+
 # What getent says of the names, "0.0.0.1 STREAM" before each.
 look_up() {
     if [ "$database" = ahosts ]; then
@@ -69,6 +76,12 @@ rows() {
 # second. Of 10,000 lines in /etc/hosts, glibc reads half for each name: 10,000 names take 15 s.
 # Where look-ups are known to be slow ($batch is 1), the first one shows whether there is any hope.
 most=3000 batch=64
+try() {
+    rows "$@" && return
+    until=0
+    # A port where nobody listens refuses the first questions at once, and later ones in silence.
+    for end in $(waited_for "$@"); do printf 'waits %s\n' "$end"; done
+}
 table() {
     # shellcheck disable=SC2086 # a word each
     set -- $NODES
@@ -86,7 +99,7 @@ table() {
         [ "$up" -lt "$until" ] || continue
         set -- "$@" "$name"
         [ $# = "$batch" ] || continue
-        rows "$@" || until=0
+        try "$@"
         set --
         now
         if [ "$batch" = 1 ]; then
@@ -94,7 +107,7 @@ table() {
             [ $(((up - begun) * count)) -lt "$most" ] || until=0
         fi
     done
-    if [ $# != 0 ] && [ "$up" -lt "$until" ]; then rows "$@"; fi
+    if [ $# != 0 ] && [ "$up" -lt "$until" ]; then try "$@"; fi
     printf 'total %s\n' "$total"
 }
 """
@@ -166,16 +179,10 @@ case " ${services-dns} " in
     fact asked "$status $((up - begun))"
     if [ $((up - begun)) -ge 90 ]; then
         most=1000 batch=1 # the rest will be as slow
-        # Who is to blame: addresses where the kernel found nobody, and whom another look-up waits
-        # for after half a second, by the far ends of sockets to port 53.
-        if [ -r "$ROOT/proc/net/arp" ]; then
+        if [ -r "$ROOT/proc/net/arp" ]; then # addresses where the kernel found nobody
             fact absent "$(awk '$3 == "0x0" { print $1 }' "$ROOT/proc/net/arp")"
         fi
-        within 1 getent "$database" "clustercheck-wait.${domain:-invalid}." >/dev/null 2>&1 &
-        if sleep 0.5 2>/dev/null; then
-            fact waits "$(awk '$3 ~ /:0035$/ { print $3 }' \
-                "$ROOT/proc/net/udp" "$ROOT/proc/net/udp6" 2>/dev/null)"
-        fi
+        fact waits "$(waited_for "clustercheck-wait.${domain:-invalid}.")"
     fi
     ;;
 *) fact asked no ;;
@@ -244,6 +251,7 @@ table | awk -v own="$own" -v mine="$local" '
         rows[family]++
     }
     $1 == "total" && NF == 2 { total = $2; next }
+    $1 == "waits" && NF == 2 { if (!asked[$2]++) print; next }
     NF != 3 { next }
     {
         names++

@@ -14,6 +14,7 @@ from ._dns_remedies import (
     MEND_ZONE,
     SAME_ZONE,
 )
+from ._dns_view import local_addresses
 
 
 def judge_records(
@@ -38,7 +39,7 @@ def judge_records(
         yield warn("servers_disagree", f"name servers disagree: {'; '.join(parts)}", SAME_ZONE)
     records = frozenset[str]().union(*map(addresses, sure.values()))
     if records:
-        yield from _against_own(own, sure, records)
+        yield from _against_own(own, local_addresses(facts), sure, records)
     if wanted != "ignored" and not reverse_known:
         yield from _reverse(replies, wanted)
 
@@ -52,8 +53,11 @@ def refuses_all(facts: Facts, server: str) -> str:
     return ""
 
 
-def no_answer(server: str, code: str, what: str) -> Finding:
-    """The finding for a code that is no answer. what: the name that was asked for."""
+def no_answer(server: str, code: str, what: str, *, needed: bool = False) -> Finding:
+    """The finding for a code that is no answer.
+
+    what: the name that was asked for. needed: the node has no other server.
+    """
     if code == "TIMEOUT":
         message = f"the name server {server} does not answer for {what}, though it does for others"
         return warn("no_answer", message, MEND_SERVER)
@@ -62,13 +66,17 @@ def no_answer(server: str, code: str, what: str) -> Finding:
         message = f"the name server {server} sends what is no answer for {what} ({why})"
         return warn("no_answer", message, MEND_SERVER)
     message = f"the name server {server} says {code} for {what}"
+    make = warn
+    if needed:
+        message += ", and no other server answers the node"
+        make = fail
     if code == "REFUSED":
-        return warn("refused", message, ALLOW_QUESTIONS)
-    return warn("servfail", message, MEND_ZONE)
+        return make("refused", message, ALLOW_QUESTIONS)
+    return make("servfail", message, MEND_ZONE)
 
 
 def _against_own(
-    own: Own, sure: dict[str, list[Reply]], records: frozenset[str]
+    own: Own, local: tuple[str, ...], sure: dict[str, list[Reply]], records: frozenset[str]
 ) -> Iterator[Finding]:
     """The node's own view of its name against that of the servers."""
     asked = {r.name for answers in sure.values() for r in answers if r.data}
@@ -76,7 +84,8 @@ def _against_own(
         return  # it is known by another name here
     here = {a for a in own.addresses if not is_loopback(a)}
     what = f"{', '.join(sorted(asked))} is {', '.join(sorted(records))} by DNS"
-    if here and not here & records:
+    # That DNS and /etc/hosts name different interfaces of the node is no contradiction.
+    if here and not here & records and not records <= set(local):
         message = f"{what}, and {', '.join(sorted(here))} on the node itself (/etc/hosts?)"
         yield warn("hosts_contradict", message, HOSTS_OR_DNS)
     else:

@@ -34,6 +34,7 @@ class View(NamedTuple):
     mine: rows that are about the node itself by address or name.
     missing: names without an address, the first fifty; missing_count: how many there are in all.
     asked, total: names that were resolved, and that should have been.
+    waits: where they were not all resolved, the far ends of sockets that look-ups waited at.
     """
 
     sums: dict[int, Sum]
@@ -42,11 +43,17 @@ class View(NamedTuple):
     missing_count: int
     asked: int
     total: int
+    waits: tuple[str, ...] = ()
 
     @property
     def whole(self) -> bool:
         """All names were asked for."""
         return 0 < self.total == self.asked
+
+    @property
+    def blind(self) -> bool:
+        """No name has an address but those that are about the node itself."""
+        return self.whole and 0 < self.missing_count >= self.total - len(self.mine)
 
 
 def view_of(facts: Facts) -> View:
@@ -54,6 +61,7 @@ def view_of(facts: Facts) -> View:
     sums: dict[int, Sum] = {}
     mine: dict[str, Row] = {}
     missing: list[str] = []
+    waits: list[str] = []
     end: tuple[int, int, int] | None = None
     for line in facts["names"].splitlines():
         kind, *words = line.split() or [""]
@@ -65,12 +73,14 @@ def view_of(facts: Facts) -> View:
             mine |= parse_table(" ".join(words))
         elif kind == "missing":
             missing += words
+        elif kind == "waits":
+            waits += words
         elif kind == "names":
             end = _three(words)
     if end is None:
         raise MissingFact("names")
     asked, total, missing_count = end
-    return View(sums, mine, tuple(missing), missing_count, asked, total)
+    return View(sums, mine, tuple(missing), missing_count, asked, total, tuple(waits))
 
 
 def _three(words: list[str]) -> tuple[int, int, int]:

@@ -34,12 +34,11 @@ from clustercheck.check import (
     Target,
     ok,
     option,
-    unknown,
 )
 
 from ._dns_answers import split_server
 from ._dns_compare import judge_between
-from ._dns_lookup import explains_cut, judge_files, judge_lookup, lookup, resolv_of, servers_of
+from ._dns_lookup import is_helpless, judge_files, judge_lookup, lookup, resolv_of, servers_of
 from ._dns_own import judge_own, judge_reverse, own, worse
 from ._dns_probe import FOLLOW_PROBE, PROBE
 from ._dns_records import judge_records
@@ -96,9 +95,8 @@ class Options:
 def judge(facts: Facts, options: Options) -> Iterator[Finding]:
     node = own(facts)
     resolv = resolv_of(facts)
-    looked_up = lookup(facts, resolv)
-    dead = looked_up.dead
     view = view_of(facts) if options.all_names else None
+    dead = lookup(facts, resolv).dead or is_helpless(facts, resolv, view)
     cut = view is not None and view.asked < view.total
     unresolved = not node.addresses or cut or bool(view and view.missing_count)
     # Where no server answers, all that does not resolve has this one cause.
@@ -110,7 +108,7 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
     yield from found
     yield from judge_files(facts, resolv, short_fails=not node.addresses and "." not in node.name)
     yield from judge_lookup(
-        facts, resolv, options.servers, options.max_seconds, unresolved=unresolved, cut=cut
+        facts, resolv, options.servers, options.max_seconds, view, unresolved=unresolved
     )
     yield from judge_records(
         facts,
@@ -119,12 +117,7 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
         options.reverse,
         reverse_known=worse(found, "reverse"),
     )
-    if view is None or dead:
-        return
-    if cut and not explains_cut(looked_up, options.max_seconds):
-        message = f"only {view.asked} of {view.total} names of nodes could be tried in the time"
-        yield unknown("cut", message, LESS_NAMES)
-    elif view.total and not cut and not view.missing_count:
+    if view and view.total and not (dead or cut or view.missing_count):
         yield ok("names", f"all {view.total} names of nodes have addresses")
 
 
@@ -137,7 +130,10 @@ def compare(
     facts: Mapping[str, Facts], options: Mapping[str, Options]
 ) -> Iterator[tuple[str, Finding]]:
     able = _able(facts)
-    return judge_between(able, {node: _counting(able[node], options[node]) for node in able})
+    servers = {node: _counting(able[node], options[node]) for node in able}
+    for node, finding in judge_between(able, servers):
+        if finding.code != "own_family" or options[node].family != "ipv6":
+            yield node, finding
 
 
 def follow(facts: Mapping[str, Facts], options: Mapping[str, Options]) -> list[str]:
@@ -153,7 +149,8 @@ def _able(facts: Mapping[str, Facts]) -> dict[str, Facts]:
             own(told)
             local_addresses(told)
             view = view_of(told) if "names" in told else None
-            dead = lookup(told, resolv_of(told)).dead
+            resolv = resolv_of(told)
+            dead = lookup(told, resolv).dead or is_helpless(told, resolv, view)
         except (MissingFact, ValueError):  # its own judge says so
             continue
         if not (dead and view and view.missing_count):

@@ -127,8 +127,8 @@ def test_a_node_that_is_well() -> None:
         (
             {"asked": "2 301", "absent": SERVER, "names": "sum4 1 1 1\nsum6 0 0 0\nnames 1 9 0"},
             f"warn dead_server: the name server {SERVER}, the first of 2 in resolv.conf, does not "
-            "answer; on the node each look-up that no file answers takes 3 s, too long to try all "
-            "names of nodes",
+            "answer; on the node each look-up that no file answers takes 3 s; not all names of "
+            "nodes could be tried in the time",
         ),
         (
             {"asked": "2 180", "waits": SERVER_HEX, "absent": OTHER},
@@ -136,8 +136,8 @@ def test_a_node_that_is_well() -> None:
         ),
         (
             {"asked": "2 180", "names": "sum4 1 1 1\nsum6 0 0 0\nnames 1 9 0"},
-            "warn slow: a look-up takes 1.8 s, should take 1 s at most, too long to try all names "
-            "of nodes",
+            "warn slow: a look-up takes 1.8 s, should take 1 s at most; not all names of nodes "
+            "could be tried in the time",
         ),
         (
             {"asked": "2 501", "waits": f"{SERVER_HEX} 3600000A:0035"},
@@ -314,6 +314,92 @@ def test_all_nodes_have_a_wrong_address_for_one() -> None:
     ]
     nodes["node03"]["hostname"] = "bmc7"  # the inventory's name is no name of its own
     assert compared(nodes) == []
+
+
+def test_one_of_two_addresses_is_nobodys() -> None:
+    nodes = {f"node{n:02}": told_by(n) for n in range(1, 5)}
+    nodes["node01"]["table"] = TABLE.replace("10.0.0.3 ", "10.0.0.3,10.0.0.33 ")
+    nodes["node03"]["own"] = "10.0.0.3 STREAM node03\n10.0.0.33 STREAM"
+    assert compared(nodes) == [
+        "node03 warn elsewhere: to other nodes the name node03 is 10.0.0.3, 10.0.0.33, and no "
+        "interface of the node has 10.0.0.33: connections there are lost"
+    ]
+    nodes["node03"]["addresses.four"] = "10.0.0.3\n10.0.0.33"
+    assert compared(nodes) == []
+
+
+def test_a_name_of_ipv6_alone_where_most_have_ipv4() -> None:
+    nodes = {f"node{n:02}": told_by(n) for n in range(1, 5)}
+    nodes["node03"]["addresses.six"] = "fd990000000000000000000000000003"
+    nodes["node01"]["table"] = TABLE.replace("10.0.0.3 -", "- fd99::3")
+    assert compared(nodes) == [
+        "node03 warn own_family: to other nodes the name node03 is fd99::3, an IPv6 address alone; "
+        "most names of nodes have an IPv4 address"
+    ]
+    assert compared(nodes, family="ipv6") == []
+    nodes["node01"]["table"] = TABLE.replace("10.0.0.3 -", "10.0.0.3 fd99::3")
+    assert compared(nodes) == []
+
+
+def test_dns_and_etc_hosts_may_name_different_interfaces_of_a_node() -> None:
+    told = {**GOOD, SAID: f"{A} 10.0.0.7\nPTR 10.0.0.7 NOERROR node01.cluster.example"}
+    told["addresses.four"] = "10.0.0.1\n10.0.0.7"
+    assert "pass records: node01.cluster.example is 10.0.0.7 by DNS" in judged("dns", told)
+    assert trouble(told) == ["pass"]
+
+
+BLIND = "sum4 1 1 1\nsum6 0 0 0\nmissing node02 node03\nmine node01 10.0.0.1 -\nnames 3 3 2"
+REFUSING, CLOSED = f"{SERVER} refuses SERVFAIL", f"{SERVER} closed Connection refused"
+
+
+@pytest.mark.parametrize(
+    ("state", "expected"),
+    [
+        (
+            REFUSING,
+            f"fail servfail: the name server {SERVER} says SERVFAIL for every question about "
+            "nodes, and no other server answers the node",
+        ),
+        (
+            CLOSED,
+            f"fail no_server: the name server {SERVER}, the first of 1 in resolv.conf, cannot be "
+            "asked, Connection refused (asked from this machine), and names of nodes need it",
+        ),
+    ],
+)
+def test_an_only_server_of_no_use_is_the_one_cause(state: str, expected: str) -> None:
+    seen = {"resolv.conf": f"nameserver {SERVER}", "names": BLIND, "servers": state}
+    assert trouble({**GOOD, **seen}) == [expected]
+    assert trouble({**GOOD, **seen, "own": "", "names": BLIND.replace("mine", "x")}) == [
+        "fail own_unresolved: its own name node01 has no address here",
+        expected.replace("fail servfail", "warn servfail")
+        .replace("fail no_server", "warn dead_server")
+        .partition(", and ")[0],
+    ], "a row is neither missing nor there: then too little is known"
+    whole = BLIND.replace("missing", "missing node01").replace("mine node01 10.0.0.1 -\n", "")
+    whole = whole.replace("names 3 3 2", "names 3 3 3")
+    assert trouble({**GOOD, **seen, "own": "", "names": whole}) == [expected]
+    nodes = {f"node{n:02}": {**told_by(n), "names": BLIND.partition("\n")[0]} for n in range(1, 4)}
+    names = "sum4 3 5 5\nsum6 0 0 0\nnames 3 3 0"
+    nodes = {name: {**told, "names": names} for name, told in nodes.items()}
+    nodes["node02"] |= seen
+    assert compared(nodes) == []
+    nodes["node02"]["servers"] = f"{SERVER} answers"
+    assert [found.split(":")[0] for found in compared(nodes)] == ["node02 fail differs"]
+
+
+def test_whom_look_ups_wait_for_where_names_could_not_be_tried() -> None:
+    names = f"sum4 9 1 1\nsum6 0 0 0\nwaits {SERVER_HEX}\nnames 9 64 0"
+    assert trouble({**GOOD, "names": names}) == [
+        "unknown cut: only 9 of 64 names of nodes could be tried in the time: look-ups wait for "
+        f"the name server {SERVER}, the first of 2 in resolv.conf"
+    ]
+    closed = f"{CLOSED}\n{OTHER} answers"
+    assert trouble({**GOOD, "names": names, "servers": closed}) == [
+        f"warn dead_server: the name server {SERVER}, the first of 2 in resolv.conf, cannot be "
+        "asked, Connection refused (asked from this machine); not all names of nodes could be "
+        "tried in the time"
+    ]
 
 
 def test_no_other_node_finds_a_name() -> None:

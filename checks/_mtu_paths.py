@@ -1,9 +1,9 @@
 """What became of the packets that a node sent to its peers."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from clustercheck.check import Facts, Finding, Quantity, Remedy, fail, ok, skip, unknown, warn
+from clustercheck.check import Facts, Finding, Quantity, Remedy, fail, ok, skip, unknown
 
 from ._mtu_links import number
 from ._mtu_remedies import (
@@ -116,12 +116,6 @@ def judge_paths(facts: Facts) -> Iterator[Finding]:
             yield _of_full(path)
 
 
-def not_ours(path: Path) -> Finding:
-    """A hole of which other pairs of nodes tell that the peer's side is at fault."""
-    message = f"packets of {path.size} bytes vanish on the other side of the path"
-    return warn("hole", message + _largest(path), ONE_MTU, peer=path.peer, value=_value(path))
-
-
 def _of_full(path: Path) -> Finding:
     if path.full == "arrives":
         return ok("path", f"packets of {path.size} bytes arrive whole", peer=path.peer)
@@ -129,29 +123,32 @@ def _of_full(path: Path) -> Finding:
     if path.full == "local" and path.mtu < path.size:
         if path.passes < path.mtu:
             message = f"not even packets of {path.mtu} bytes, the MTU of {path.device}, arrive"
-            return fail("hole", message + _largest(path), ONE_MTU, peer=path.peer, value=value)
+            return fail("hole", message + largest([path]), ONE_MTU, peer=path.peer, value=value)
         message = f"packets of {path.size} bytes do not leave, for {path.device} has MTU {path.mtu}"
         return skip("local", f"{message}; those arrive", peer=path.peer)
     if path.full == "local":
         message = (
             f"this node itself refuses packets of {path.size} bytes there, though {path.device} has"
-            f" MTU {path.mtu}: its route or a router's word allows less{_largest(path)}"
+            f" MTU {path.mtu}: its route or a router's word allows less{largest([path])}"
         )
         return fail("local", message, SEE_ROUTE, peer=path.peer, value=value)
     if path.full == "router":
         message = f"a router on the path says that packets of {path.size} bytes are too big"
-        return fail("router", message + _largest(path), ONE_MTU, peer=path.peer, value=value)
+        return fail("router", message + largest([path]), ONE_MTU, peer=path.peer, value=value)
     message = f"packets of {path.size} bytes vanish on the path without a word"
-    return fail("hole", message + _largest(path), ONE_MTU, peer=path.peer, value=value)
+    return fail("hole", message + largest([path]), ONE_MTU, peer=path.peer, value=value)
 
 
 def _value(path: Path) -> Quantity | None:
     return Quantity(path.passes, "B", less_is_worse=True) if path.passes else None
 
 
-def _largest(path: Path) -> str:
-    if not path.passes or not path.fails:
+def largest(found: Sequence[Path]) -> str:
+    """What size arrives on paths on which larger ones vanish; "" where they do not agree."""
+    sizes = {(path.passes, path.fails) for path in found}
+    (passes, fails), *others = sizes
+    if others or not passes or not fails:
         return ""
-    if path.fails == path.passes + 1:
-        return f"; the largest that arrives is {path.passes} bytes"
-    return f"; {path.passes} bytes arrive, {path.fails} do not"
+    if fails == passes + 1:
+        return f"; the largest that arrives is {passes} bytes"
+    return f"; {passes} bytes arrive, {fails} do not"

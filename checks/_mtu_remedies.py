@@ -51,13 +51,24 @@ LOOSE_LINK = Remedy(
 )
 SEE_SWITCH = Remedy(
     "Look at this node's own cable: the switch port (and its VLAN and channel group) that it ends"
-    " in, then the interface. Nothing further away is at fault, for its peers reach each other.",
+    " in, then the interface. Its peers reach each other; so where the same is said of several"
+    " nodes of one rack, look at the uplink of their switch first.",
+    "§5.3",
+)
+SEE_UPLINK = Remedy(
+    "Nothing is wrong with the nodes or their own ports. Look at what is between the switches of"
+    " the two groups: the uplinks, each member port of a channel group, a router or firewall. Every"
+    " port on the way needs an MTU as large as the nodes' or larger, on both ends.",
     "§5.3",
 )
 SEE_PEER = Remedy(
     "Look whether the other node is up and has that address on this network (`ip neigh` on this"
     " node), and whether a firewall drops echo requests: this check needs them. Where data goes by"
     " other names than logins, set the option `names`."
+)
+SEE_OWN = Remedy(
+    "Look on this node at the interface of that network (`ip -brief address`, `ip -s link`), at its"
+    " cable and switch port, and whether a firewall drops echo requests: this check needs them."
 )
 LET_ICMP = Remedy(
     "Let ICMP echo pass between the nodes, and on every firewall `fragmentation needed` (IPv4) and"

@@ -1,13 +1,15 @@
 """What only shows between nodes: whose MTU differs, and on which side a packet vanishes."""
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
-from clustercheck.check import Facts, Finding, fail, warn
+from clustercheck.check import Facts, Finding, Quantity, fail, skip, warn
 
 from ._mtu_links import in_use, parse_links
-from ._mtu_paths import Path, not_ours, paths
-from ._mtu_remedies import LOOSE_LINK, SEE_SWITCH, SET_MTU
+from ._mtu_paths import Path, largest, paths
+from ._mtu_remedies import LOOSE_LINK, SEE_SWITCH, SEE_UPLINK, SET_MTU
+
+MOST_NAMED = 4
 
 
 def leading(facts: Facts) -> list[str]:
@@ -39,61 +41,152 @@ def differing(nodes: Mapping[str, Facts]) -> Iterator[tuple[str, Finding]]:
                 yield node, warn("differs", message, SET_MTU)
 
 
+class _Tries:
+    """All full packets that nodes sent each other.
+
+    An answer is as large as the packet, so each pair tries both directions.
+
+    passing: bytes that arrived, from the first node to the second.
+    """
+
+    def __init__(self, nodes: Mapping[str, Facts]) -> None:
+        self.of = {node: [p for p in paths(told) if p.is_tried] for node, told in nodes.items()}
+        self.passing: dict[tuple[str, str], int] = {}
+        self._own = {node: _own_interface(found) for node, found in self.of.items()}
+        self._groups: dict[int, dict[str, str]] = {}
+        for node, found in self.of.items():
+            for path in found:
+                if path.full == "arrives":
+                    self.passing[node, path.peer] = path.size
+
+    def own(self, node: str) -> tuple[str, int]:
+        """A node's interface towards its peers and its MTU; ("", 0) where not just one is known."""
+        return self._own.get(node, ("", 0))
+
+    def group(self, node: str, size: int) -> str:
+        """A name for all nodes that are joined by paths on which the size passes.
+
+        "" for a node that passes it to nobody.
+        """
+        if size not in self._groups:
+            self._groups[size] = _joined([p for p, most in self.passing.items() if most >= size])
+        return self._groups[size].get(node, "")
+
+    def members(self, group: str, size: int) -> list[str]:
+        """The nodes of a group, by their names."""
+        return sorted(node for node, of in self._groups[size].items() if of == group)
+
+
 def sides(nodes: Mapping[str, Facts]) -> Iterator[tuple[str, Finding]]:
     """On which side a packet vanishes, where the other pairs tell.
 
-    An answer is as large as the packet, so each pair tries both directions: a node that passes
-    full packets to and from others is not at fault, and one that does to none is.
+    A node that passes full packets to and from others is not at fault, and one that does to none
+    is. Nodes that pass them in two groups and not from one to the other are all well. What is said
+    of a node or of groups is not said of each pair again.
     """
-    tried = {node: [p for p in paths(facts) if p.is_tried] for node, facts in nodes.items()}
-    own = {node: _own_interface(found) for node, found in tried.items()}
-    passing: dict[tuple[str, str], int] = {}  # bytes, from the first node to the second
-    best: dict[str, int] = {}
-    for node, found in tried.items():
-        for path in found:
-            if path.full == "arrives":
-                passing[node, path.peer] = path.size
-                for one in (node, path.peer):
-                    best[one] = max(path.size, best.get(one, 0))
-    blamed: dict[str, list[int]] = {}
-    for node, found in tried.items():
+    tries = _Tries(nodes)
+    blamed: dict[str, list[Path]] = {}
+    between: dict[tuple[int, str, str], list[Path]] = {}
+    for node, found in tries.of.items():
         for path in found:
             if path.full in ("arrives", "local", "router"):
                 continue
             peer, size = path.peer, path.size
-            _, own_mtu = own.get(peer, ("", 0))
-            node_is_well, peer_is_well = best.get(node, 0) >= size, best.get(peer, 0) >= size
-            if passing.get((peer, node), 0) >= size:
-                message = f"packets of {size} bytes arrive the other way: one link of several is at"
-                yield node, fail("side", f"{message} fault", LOOSE_LINK, peer=peer)
-            elif 0 < own_mtu < size or (node_is_well and not peer_is_well):
-                blamed.setdefault(peer, []).append(size)
+            group, other = tries.group(node, size), tries.group(peer, size)
+            if tries.passing.get((peer, node), 0) >= size:
+                message = f"packets of {size} bytes vanish, and arrive the other way: one link of"
+                yield node, _pair(path, f"{message} several is at fault")
+            elif 0 < tries.own(peer)[1] < size or (group and not other):
+                blamed.setdefault(peer, []).append(path)
                 if peer in nodes:
-                    yield node, not_ours(path)
-            elif node_is_well and peer_is_well:
-                message = f"both pass packets of {size} bytes to other nodes: the fault is between"
-                yield node, fail("side", f"{message} their switches", LOOSE_LINK, peer=peer)
-            elif peer_is_well:
-                blamed.setdefault(node, []).append(size)
-    for node, sizes in blamed.items():
+                    yield node, _said(path, "on the other side of the path")
+            elif group and group == other:
+                message = f"packets of {size} bytes vanish, and both pass them to other nodes: the"
+                yield node, _pair(path, f"{message} fault is between their switches")
+            elif group:
+                pair = (size, min(group, other), max(group, other))
+                between.setdefault(pair, []).append(path)
+                yield node, _said(path, "between two groups of nodes")
+            elif other:
+                blamed.setdefault(node, []).append(path)
+                yield node, _said(path, "as on all paths of this node")
+    for node, vanished in blamed.items():
         if node in nodes:
-            yield node, _blame(own[node], sizes)
+            yield node, _blame(tries.own(node), vanished)
+    for (size, one, two), vanished in between.items():
+        for node, finding in _parted(tries, size, one, two, vanished):
+            if node in nodes:
+                yield node, finding
+
+
+def _joined(pairs: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """By node, one of the nodes that it is joined with, the same for all of them."""
+    group: dict[str, str] = {}
+    members: dict[str, list[str]] = {}
+    for pair in pairs:
+        for node in pair:
+            if node not in group:
+                group[node], members[node] = node, [node]
+        one, other = sorted((group[node] for node in pair), key=lambda name: -len(members[name]))
+        if one != other:
+            for node in members[other]:
+                group[node] = one
+            members[one] += members.pop(other)
+    return group
 
 
 def _own_interface(tried: list[Path]) -> tuple[str, int]:
-    """A node's interface towards its peers and its MTU; ("", 0) where there is not just one."""
     ways = {(path.device, path.mtu) for path in tried}
     return ways.pop() if len(ways) == 1 else ("", 0)
 
 
-def _blame(own: tuple[str, int], sizes: list[int]) -> Finding:
-    size, count = min(sizes), len(sizes)
+def _said(path: Path, where: str) -> Finding:
+    """In the place of the judge's: the cause is said of a node, or of two groups."""
+    message = f"packets of {path.size} bytes vanish {where}{largest([path])}"
+    return skip("hole", message, peer=path.peer)
+
+
+def _pair(path: Path, message: str) -> Finding:
+    value = _value([path])
+    return fail("hole", message + largest([path]), LOOSE_LINK, peer=path.peer, value=value)
+
+
+def _blame(own: tuple[str, int], vanished: list[Path]) -> Finding:
+    size, count = min(path.size for path in vanished), len(vanished)
     device, mtu = own
     if 0 < mtu < size:
         message = f"packets of {size} bytes from {count} other nodes end here, for {device} has MTU"
         return fail("side", f"{message} {mtu}", SET_MTU)
     message = (
         f"packets of {size} bytes pass between other nodes and to and from this one in none of"
-        f" {count} tries: its own switch port, cable or interface is at fault"
+        f" {count} tries{largest(vanished)}: its own switch port, cable or interface is at fault,"
+        " or the uplink of a switch that no other node tried shares"
     )
-    return fail("side", message, SEE_SWITCH)
+    return fail("side", message, SEE_SWITCH, value=_value(vanished))
+
+
+def _parted(
+    tries: _Tries, size: int, one: str, two: str, vanished: list[Path]
+) -> Iterator[tuple[str, Finding]]:
+    """For the nodes of the smaller group; for all, where none is smaller."""
+    first, second = sorted(
+        (tries.members(group, size) for group in (one, two)),
+        key=lambda members: (-len(members), members[0]),
+    )
+    message = (
+        f"packets of {size} bytes pass within two groups of nodes ({_listed(first)};"
+        f" {_listed(second)}) and not between them, in none of {len(vanished)} tries"
+        f"{largest(vanished)}"
+    )
+    for node in second if len(second) < len(first) else first + second:
+        yield node, fail("side", message, SEE_UPLINK, value=_value(vanished))
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return ", ".join(names[:MOST_NAMED]) + more
+
+
+def _value(found: Sequence[Path]) -> Quantity | None:
+    passes = min(path.passes for path in found)
+    return Quantity(passes, "B", less_is_worse=True) if passes else None

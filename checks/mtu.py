@@ -37,13 +37,16 @@ from ._mtu_remedies import (
     NAME_INTERFACE,
     ONE_MTU,
     SAME_BELOW,
+    SEE_OWN,
     SEE_PEER,
     SEE_ROUTE,
     SEE_SWITCH,
     SEE_TUNNEL,
+    SEE_UPLINK,
     SET_MTU,
 )
 from ._mtu_sides import differing, leading, sides
+from ._mtu_silence import silences
 
 USUAL = 1500
 SOME_PEERS = 12
@@ -145,6 +148,7 @@ def _as_they_are(links: Mapping[str, Link], lead: list[str]) -> Iterator[Finding
 def compare(
     facts: Mapping[str, Facts], options: Mapping[str, Options]
 ) -> Iterable[tuple[str, Finding]]:
+    yield from silences(facts)
     own = set()  # those whose own MTU is what others' packets end at: one cause, one finding
     for node, finding in sides(facts):
         if finding.remedy is SET_MTU:
@@ -178,8 +182,8 @@ CHECK = Check(
         "path": Code("A full packet, not to be cut, went to the other node and back."),
         "hole": Code(
             "Small packets arrive and full ones vanish: a smaller MTU on the path that nobody tells"
-            " of. A warning where the other node's side is at fault.",
-            (ONE_MTU,),
+            " of. Left to `side` where the other pairs of nodes tell whose fault it is.",
+            (ONE_MTU, LOOSE_LINK),
         ),
         "router": Code("A router says that full packets are too big for the way on.", (ONE_MTU,)),
         "local": Code(
@@ -188,11 +192,18 @@ CHECK = Check(
             (SEE_ROUTE,),
         ),
         "side": Code(
-            "Which side of a hole is at fault, as the other pairs of nodes tell.",
-            (SEE_SWITCH, SET_MTU, LOOSE_LINK),
+            "Which side of holes is at fault, as the other pairs of nodes tell: this node's own, or"
+            " what is between two groups of nodes.",
+            (SEE_SWITCH, SET_MTU, SEE_UPLINK),
         ),
-        "silent": Code("The other node gave no answer at all.", (SEE_PEER,)),
-        "filtered": Code("The other node is there, and ICMP echo is filtered.", (LET_ICMP,)),
+        "silent": Code(
+            "The other node gave no answer at all; without a peer: this node gave and got none.",
+            (SEE_PEER, SEE_OWN),
+        ),
+        "filtered": Code(
+            "The other node is there, and ICMP echo is filtered; without a peer: this node's is.",
+            (LET_ICMP,),
+        ),
         "no_name": Code("The name that was to be tried has no address.", (MAKE_NAME,)),
         "no_route": Code("The node has no way to the other's address.", (MAKE_ROUTE,)),
         "itself": Code("The other node's name or address leads to the node itself."),

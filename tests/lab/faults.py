@@ -3,11 +3,16 @@
 from dataclasses import replace
 
 from tests.lab.spec import (
+    CLOSED,
+    DISTRUSTING,
     DOMAIN,
+    FROZEN,
     LATE,
     LATER,
     NOBODY,
+    OLD_NAMES,
     SERVICES,
+    STRANGER,
     Spec,
     address,
     chrony_conf,
@@ -180,11 +185,91 @@ def disk_full(name: str) -> Spec:
 # ---------------------------------------------------------------- names
 
 
+def with_name_servers(name: str, *servers: int, asked: bool = True) -> Spec:
+    """A node of these name servers, in this order.
+
+    asked: the inventory names them for the check, so that they are asked from the head as well.
+    """
+    lines = [f"search {DOMAIN}", *(f"nameserver {address(server)}" for server in servers)]
+    spec = time_client(name)
+    poor = ",".join(address(server) for server in servers if server != SERVICES)
+    return replace(
+        spec,
+        files={**spec.files, "etc/resolv.conf": "\n".join(lines) + "\n"},
+        variables=f"dns.servers={poor}" if asked else "",
+    )
+
+
 def dead_name_server(name: str) -> Spec:
     """The first of its two name servers is gone."""
-    text = f"search {DOMAIN}\nnameserver {address(NOBODY)}\nnameserver {address(SERVICES)}\n"
-    spec = time_client(name)
-    return replace(spec, files={**spec.files, "etc/resolv.conf": text})
+    return with_name_servers(name, NOBODY, SERVICES, asked=False)
+
+
+def frozen_name_server(name: str) -> Spec:
+    """The daemon of the first of its two name servers stands still."""
+    return with_name_servers(name, FROZEN, SERVICES, asked=False)
+
+
+def no_name_server(name: str) -> Spec:
+    """Its only name server is gone."""
+    return with_name_servers(name, NOBODY, asked=False)
+
+
+def closed_name_server(name: str, *, asked: bool = True) -> Spec:
+    """On the machine of its first name server, no daemon runs any more."""
+    return with_name_servers(name, CLOSED, SERVICES, asked=asked)
+
+
+def old_name_server(name: str) -> Spec:
+    """One of its two name servers has an old zone."""
+    return with_name_servers(name, SERVICES, OLD_NAMES)
+
+
+def distrusting_name_server(name: str) -> Spec:
+    """Its first name server holds all answers for forged: SERVFAIL."""
+    return with_name_servers(name, DISTRUSTING, SERVICES)
+
+
+def refusing_name_server(name: str) -> Spec:
+    """Its first name server has nothing to do with the cluster: REFUSED."""
+    return with_name_servers(name, STRANGER, SERVICES)
+
+
+def only_distrusting(name: str) -> Spec:
+    """Its only name server holds all answers for forged."""
+    return with_name_servers(name, DISTRUSTING)
+
+
+def without_way_back(name: str) -> Spec:
+    """Its address leads to no name."""
+    return _with_records(name, "address=/{name}/{address}")
+
+
+def other_way_back(name: str) -> Spec:
+    """Its address leads to the name of the node that had it before."""
+    back = f"ptr-record={{back}},old-name.{DOMAIN}"
+    return _with_records(name, "address=/{name}/{address}", back)
+
+
+def two_addresses(name: str) -> Spec:
+    """Its name is its addresses on both networks."""
+    return _with_records(name, "host-record={name},{address}", "host-record={name},{data}")
+
+
+def stale_address(name: str) -> Spec:
+    """Its name has the address of its old network card still, beside the right one."""
+    old = f"host-record={{name}},{address(NOBODY)}"
+    return _with_records(name, "host-record={name},{address}", old)
+
+
+def six_only(name: str) -> Spec:
+    """Its name has an IPv6 address and none of IPv4."""
+    return _with_records(name, "host-record={name},{address6}")
+
+
+def _with_records(name: str, *records: str) -> Spec:
+    on_data = f"host-record={name}-data.{DOMAIN},{{data}}"
+    return replace(time_client(name), records=(*records, on_data))
 
 
 def hosts_contradict(name: str) -> Spec:
@@ -219,7 +304,23 @@ def small_rack(name: str) -> Spec:
     return replace(time_client(name), rack=2)
 
 
-# ---------------------------------------------------------------- SELinux
+def without_echo(name: str) -> Spec:
+    """Its firewall drops echo requests; its own get through."""
+    return replace(time_client(name), after=_firewall("icmp type echo-request drop"))
+
+
+def without_icmp(name: str) -> Spec:
+    """Its firewall drops all of ICMP."""
+    return replace(time_client(name), after=_firewall("ip protocol icmp drop"))
+
+
+def astray_on_data(name: str) -> Spec:
+    """Its interface for data has an address of another network."""
+    wrong = "ip address flush dev eth1\nip address add 10.97.0.1/16 dev eth1"
+    return replace(time_client(name), after=f"{wrong}\nip route add 10.98.0.0/16 dev eth1")
+
+
+# ---------------------------------------------------------------- helpers
 
 
 def _firewall(rule: str) -> str:

@@ -4,9 +4,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tests.lab import faults
-from tests.lab.spec import FIRST, LATE, Spec, address, healthy, time_client
+from tests.lab.spec import (
+    CLOSED,
+    DISTRUSTING,
+    FIRST,
+    FROZEN,
+    LATE,
+    NOBODY,
+    OLD_NAMES,
+    STRANGER,
+    Spec,
+    address,
+    healthy,
+    time_client,
+    with_data6,
+)
 
-HEALTHY = healthy(3)
+HEALTHY = [with_data6(spec) for spec in healthy(3)]
 
 
 @dataclass(frozen=True)
@@ -64,18 +78,131 @@ TMP = [
     planted(faults.hanging_command("df-hangs"), "tmp", "unknown tmp.unanswered §4.4"),
 ]
 
+SHARED = ["dns-dead", "dns-dead2"]  # the nodes of one dead name server
 NAMES = [
+    *(
+        planted(
+            faults.dead_name_server(name),
+            "dns",
+            "warn dns.dead_server §4.1.2",
+            says=f"the name server {address(NOBODY)}, the first of 2 in resolv.conf, does not "
+            "answer; on the node each look-up that no file answers takes 3 s; not all names",
+        )
+        for name in SHARED
+    ),
     planted(
-        faults.dead_name_server("dns-dead"), "dns", "warn dns.slow §4.1.2", "unknown dns.cut §4.1.2"
+        faults.frozen_name_server("dns-frozen"),
+        "dns",
+        "warn dns.dead_server §4.1.2",
+        says=f"the name server {address(FROZEN)}, the first of 2 in resolv.conf, does not answer; "
+        "on the node each look-up that no file answers takes 5 s; not all names",
+    ),
+    planted(
+        faults.no_name_server("dns-none"),
+        "dns",
+        "fail dns.no_server §4.1.2",
+        says=f"({address(NOBODY)}): a look-up ends after 6 s without an answer",
+    ),
+    planted(
+        faults.closed_name_server("dns-closed"),
+        "dns",
+        "warn dns.dead_server §4.1.2",
+        says=f"{address(CLOSED)}, the first of 2 in resolv.conf, cannot be asked, Connection "
+        "refused (asked from this machine); not all names of nodes could be tried",
+    ),
+    planted(
+        faults.closed_name_server("dns-closed2", asked=False),
+        "dns",
+        "unknown dns.cut §4.1.2",
+        says=f"look-ups wait for the name server {address(CLOSED)}, the first of 2",
+    ),
+    planted(
+        faults.old_name_server("dns-old"),
+        "dns",
+        "warn dns.servers_disagree",
+        says=f"{address(OLD_NAMES)} says dns-old.lab.test is 10.97.",
+    ),
+    planted(
+        faults.distrusting_name_server("dns-servfail"),
+        "dns",
+        "warn dns.servfail",
+        says=f"{address(DISTRUSTING)} says SERVFAIL for every question",
+    ),
+    planted(
+        faults.only_distrusting("dns-servfail2"),
+        "dns",
+        "fail dns.servfail",
+        says=f"{address(DISTRUSTING)} says SERVFAIL for every question about nodes, and no other",
+    ),
+    planted(
+        faults.refusing_name_server("dns-refused"),
+        "dns",
+        "warn dns.refused",
+        says=f"{address(STRANGER)} says REFUSED for every question",
+    ),
+    planted(
+        faults.without_way_back("dns-no-ptr"),
+        "dns",
+        "warn dns.reverse §4.1.2",
+        says="has no PTR record",
+    ),
+    planted(
+        faults.other_way_back("dns-ptr"),
+        "dns",
+        "warn dns.reverse §4.1.2",
+        says="is old-name.lab.test, should be dns-ptr.lab.test",
+    ),
+    planted(
+        faults.stale_address("dns-stale"),
+        "dns",
+        "warn dns.elsewhere §4.1.2",
+        says=f"no interface of the node has {address(NOBODY)}",
+    ),
+    planted(
+        faults.six_only("dns-six"),
+        "dns",
+        "warn dns.own_family §4.1.2",
+        says="an IPv6 address alone",
     ),
     planted(faults.hosts_contradict("dns-hosts"), "dns", "fail dns.differs §4.1.2"),
     planted(faults.own_name_on_loopback("dns-own"), "dns", "fail dns.own_loopback §4.1.2"),
 ]
 
+RACK = ["mtu-rack", "mtu-rack2"]  # behind a trunk without jumbo frames
 MTU = [
-    planted(faults.jumbo_without_switch("mtu-port"), "mtu", "fail mtu.side §5.3"),
-    planted(faults.small_mtu("mtu-own"), "mtu", "fail mtu.side §5.3"),
-    planted(faults.small_rack("mtu-rack"), "mtu", "fail mtu.side §5.3"),
+    planted(
+        with_data6(faults.jumbo_without_switch("mtu-port")),
+        "mtu",
+        "fail mtu.side §5.3",
+        says="to and from this one in none of ",
+    ),
+    planted(
+        with_data6(faults.small_mtu("mtu-own")),
+        "mtu",
+        "fail mtu.side §5.3",
+        says="other nodes end here, for eth1 has MTU 1500",
+    ),
+    *(
+        planted(
+            faults.small_rack(name),
+            "mtu",
+            "fail mtu.side §5.3",
+            says="pass within two groups of nodes (node01, node02, node03; mtu-rack, mtu-rack2)",
+        )
+        for name in RACK
+    ),
+    planted(
+        faults.without_icmp("mtu-no-icmp"),
+        "mtu",
+        "unknown mtu.filtered",
+        says="ICMP is filtered on this node",
+    ),
+    planted(
+        faults.astray_on_data("mtu-net"),
+        "mtu",
+        "unknown mtu.silent",
+        says="its interface, cable, switch port or address is at fault",
+    ),
 ]
 
 # Odd, and nothing wrong with it.
@@ -84,6 +211,8 @@ SOUND: Sequence[Spec] = [
     faults.with_user("user-sudo", "ernie", "become=sudo"),
     faults.with_user("user-csh", "carol"),
     faults.with_user("user-fish", "fiona"),
+    faults.two_addresses("two-addresses"),
+    faults.without_echo("no-echo"),
     replace(
         faults.behind("behind", FIRST),
         variables=f"jump=root@{address(FIRST)}",

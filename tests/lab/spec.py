@@ -1,13 +1,18 @@
 """What a node of the laboratory is, and what is wrong with it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 DOMAIN = "lab.test"
 HEAD = 1
 SERVICES = 53  # name server and the time server that is right
 LATE = 54  # a time server that is 0.7 s off
 LATER = 55  # and one that is 3 s off
+OLD_NAMES = 56  # a name server with the zone from before the cluster moved
+DISTRUSTING = 57  # one that holds all answers for forged
+STRANGER = 58  # one that knows nothing of the cluster
+FROZEN = 59  # one whose daemon stands still
+CLOSED = 60  # an address of that machine where none listens
 NOBODY = 250  # an address that no node has
 FIRST = 257  # of the nodes: 10.99.1.1
 FIRST_GUEST = 2049  # of the nodes with a kernel of their own: 10.99.8.1
@@ -21,6 +26,11 @@ def address(number: int) -> str:
 def data_address(number: int) -> str:
     """A node's address on the network for data, with jumbo frames."""
     return f"10.98.{number >> 8}.{number & 255}"
+
+
+def data_address6(number: int) -> str:
+    """The same by IPv6, where `with_data6` has given it one."""
+    return f"fd98::{number >> 8}:{number & 255}"
 
 
 def address6(number: int) -> str:
@@ -45,7 +55,8 @@ class Spec:
     data_mtu, data_port_mtu: the same on the network for data.
     rack: its switch of the network for data, 1 or 2; between the two the MTU is 1500.
     plugged: whether the cable of the network for logins is in.
-    records: what the name server says of it (dnsmasq's options); None: its name, and back.
+    records: what the name server says of it (dnsmasq's options, with {name}, {address}, {address6},
+        {data}, and {back} for the name that leads back); None: its name, and back.
     variables: of the inventory ("user=alice").
     """
 
@@ -95,6 +106,15 @@ def time_client(name: str, *sources: int, config: str = "") -> Spec:
     )
 
 
+def with_data6(spec: Spec) -> Spec:
+    """The node with an IPv6 address on the network for data, too; its name is with "-data6"."""
+    add = (
+        "set -- $(ip -o -4 address show dev eth1)\nlast=${4#10.98.}\nlast=${last%/*}\n"
+        'ip address add "fd98::${last%.*}:${last#*.}/64" dev eth1 nodad\n'
+    )
+    return replace(spec, before=add + spec.before)
+
+
 def chrony_conf(servers: list[str], config: str) -> str:
     """chrony.conf for a daemon that is quick to follow."""
     lines = [f"{server} iburst minpoll 0 maxpoll 2" for server in servers]
@@ -114,7 +134,12 @@ def services(nodes: Mapping[str, tuple[int, Spec]]) -> dict[int, Spec]:
         },
         before="chronyd -x\ndnsmasq --conf-file=/etc/dnsmasq.conf",
     )
-    return {SERVICES: right, LATE: _off("late", 0.7), LATER: _off("later", 3)}
+    return {
+        SERVICES: right,
+        LATE: _off("late", 0.7),
+        LATER: _off("later", 3),
+        OLD_NAMES: _poor_name_servers(nodes),
+    }
 
 
 def _off(name: str, seconds: float) -> Spec:
@@ -126,20 +151,63 @@ def _off(name: str, seconds: float) -> Spec:
 
 
 def _dnsmasq_conf(nodes: Mapping[str, tuple[int, Spec]]) -> str:
-    lines = [
-        f"listen-address={address(SERVICES)}",
+    lines = [*_server(SERVICES), *ZONE, f"host-record=head.{DOMAIN},{address(HEAD)}"]
+    for name, (number, spec) in nodes.items():
+        lines += records(name, number) if spec.records is None else _filled(name, number, spec)
+    return "\n".join(lines) + "\n"
+
+
+def _server(number: int) -> list[str]:
+    return [
+        f"listen-address={address(number)}",
+        f"pid-file=/run/dnsmasq.{number}",
         "bind-interfaces",
         "no-resolv",
         "no-hosts",
         "user=root",
-        f"local=/{DOMAIN}/",
-        *(f"local=/{net}.10.in-addr.arpa/" for net in (98, 99)),
-        "local=/9.9.d.f.ip6.arpa/",
-        f"host-record=head.{DOMAIN},{address(HEAD)}",
     ]
-    for name, (number, spec) in nodes.items():
-        lines += records(name, number) if spec.records is None else spec.records
-    return "\n".join(lines) + "\n"
+
+
+ZONE = [
+    f"local=/{DOMAIN}/",
+    *(f"local=/{net}.10.in-addr.arpa/" for net in (97, 98, 99)),
+    *(f"local=/{net}.9.d.f.ip6.arpa/" for net in (8, 9)),
+]
+
+
+def _filled(name: str, number: int, spec: Spec) -> list[str]:
+    back = ".".join(reversed(address(number).split("."))) + ".in-addr.arpa"
+    return [
+        line.format(
+            name=f"{name}.{DOMAIN}",
+            address=address(number),
+            address6=address6(number),
+            data=data_address(number),
+            back=back,
+        )
+        for line in spec.records or ()
+    ]
+
+
+def _poor_name_servers(nodes: Mapping[str, tuple[int, Spec]]) -> Spec:
+    """A machine with several name servers, none of them any good."""
+    old = [
+        f"host-record={name}.{DOMAIN},10.97.{number >> 8}.{number & 255}"
+        for name, (number, _) in nodes.items()
+    ]
+    # It was told to trust signed answers alone, and asks a server that signs nothing.
+    key = "E06D44B80B8F1D39A95C0B0D7C65D08458E880409BBC683457104237C7F8EC8D"
+    distrust = [f"server={address(SERVICES)}", "dnssec", f"trust-anchor=.,20326,8,2,{key}"]
+    servers = {OLD_NAMES: [*ZONE, *old], DISTRUSTING: distrust, STRANGER: [], FROZEN: ZONE}
+    files, before = {}, []
+    for number in (*servers, CLOSED):
+        if number != OLD_NAMES:
+            before.append(f"ip address add {address(number)}/16 dev eth0")
+    for number, lines in servers.items():
+        files[f"etc/dnsmasq.{number}"] = "\n".join([*_server(number), *lines]) + "\n"
+        before.append(f"dnsmasq --conf-file=/etc/dnsmasq.{number}")
+    before.append(f'kill -STOP "$(cat /run/dnsmasq.{FROZEN})"')
+    return Spec("poor-names", layers=("dns",), files=files, before="\n".join(before))
 
 
 def records(name: str, number: int) -> list[str]:
@@ -147,4 +215,5 @@ def records(name: str, number: int) -> list[str]:
     return [
         f"host-record={name}.{DOMAIN},{address(number)}",
         f"host-record={name}-data.{DOMAIN},{data_address(number)}",
+        f"host-record={name}-data6.{DOMAIN},{data_address6(number)}",
     ]

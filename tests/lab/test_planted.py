@@ -10,6 +10,8 @@ from tests.lab.planted import (
     HEALTHY,
     MTU,
     NAMES,
+    RACK,
+    SHARED,
     SOUND,
     TIME,
     TMP,
@@ -24,6 +26,7 @@ RUNS: dict[str, tuple[list[Planted], list[str]]] = {
     "ntp": (TIME, ["-c", "ntp"]),
     "tmp": (TMP, ["-c", "tmp"]),
     "dns": (NAMES, ["-c", "dns"]),
+    "mtu": (MTU, ["-c", "mtu"]),
 }
 
 FAULTS = [(run, fault) for run, (faults, _) in RUNS.items() for fault in faults]
@@ -59,6 +62,12 @@ def test_nobody_else_is_blamed(run: str, report: Callable[[str], Report]) -> Non
     assert report(run).blamed() == {fault.spec.name for fault in RUNS[run][0]}
 
 
+def test_one_dead_name_server_is_one_finding(report: Callable[[str], Report]) -> None:
+    """Not one for each node that asks it."""
+    groups = [group for group in report("dns").data["groups"] if group["node"] in SHARED]
+    assert [(group["code"], group["nodes"]) for group in groups] == [("dns.dead_server", SHARED)]
+
+
 def test_odd_and_sound(lab: Lab) -> None:
     names = [spec.name for spec in [*HEALTHY, *SOUND]]
     report = checked(lab, names)
@@ -66,12 +75,31 @@ def test_odd_and_sound(lab: Lab) -> None:
     assert report.status == 0
 
 
-@pytest.mark.parametrize("fault", MTU, ids=[fault.spec.name for fault in MTU])
-def test_packets_that_vanish(lab: Lab, fault: Planted) -> None:
-    """The node at fault is named; of the others, no more than their path to it."""
-    name = fault.spec.name
-    report = checked(lab, [*(spec.name for spec in HEALTHY), name], "-c", "mtu")
-    assert fault.finds[0] in [found.brief for found in report.bad(name)]
-    for spec in HEALTHY:
-        for found in report.bad(spec.name):
-            assert (found.brief, found.peer) == ("warn mtu.hole §5.3", name)
+def test_a_small_trunk_between_two_racks_is_no_nodes_fault(lab: Lab) -> None:
+    names = ["node01", "node02", *RACK]
+    report = checked(lab, names, "-c", "mtu")
+    (group,) = report.data["groups"]
+    assert (group["code"], sorted(group["nodes"])) == ("mtu.side", sorted(names))
+    assert group["message"].startswith(
+        "packets of 9000 bytes pass within two groups of nodes (mtu-rack, mtu-rack2; node01,"
+        " node02) and not between them"
+    )
+
+
+def test_one_node_behind_a_small_trunk_may_be_at_fault_itself(lab: Lab) -> None:
+    """From outside, its own port and its rack's uplink look the same."""
+    report = checked(lab, ["node01", "node02", "node03", "mtu-rack"], "-c", "mtu")
+    assert report.blamed() == {"mtu-rack"}
+    (found,) = report.bad("mtu-rack")
+    assert found.brief == "fail mtu.side §5.3"
+    assert found.message.endswith(
+        "its own switch port, cable or interface is at fault, or the uplink of a switch that no"
+        " other node tried shares"
+    )
+
+
+def test_vanished_over_ipv6(lab: Lab) -> None:
+    names = [*(spec.name for spec in HEALTHY), "mtu-port", "mtu-own"]
+    report = checked(lab, names, "-c", "mtu", "-o", "mtu.names={node}-data6")
+    briefs = {name: [found.brief for found in report.bad(name)] for name in report.blamed()}
+    assert briefs == dict.fromkeys(["mtu-port", "mtu-own"], ["fail mtu.side §5.3"])

@@ -1,11 +1,13 @@
 """Functions of sh for probes that wait for several processes, of which some may never end."""
 
-WAITING = r"""
+BY_ROOT = r"""
 # CMD for $1 seconds at most, as root.
 by_root() {
     if have timeout; then as_root timeout -k 1 "$@"; else shift && as_root "$@"; fi
 }
+"""
 
+SETTLE = r"""
 # Waits for the processes $waiting ("NAME=PID …"), $1 tenths of a second at most: one that waits in
 # the kernel cannot be ended, and is left behind. $waiting is then what was left.
 settle() {
@@ -25,3 +27,5 @@ settle() {
     done
 }
 """
+
+WAITING = BY_ROOT + SETTLE

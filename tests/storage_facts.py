@@ -1,4 +1,4 @@
-"""Facts of nodes for the tests of the checks mounts and disk."""
+"""Facts of nodes for the tests of the checks mounts, disk and login."""
 
 ROOT = "27 1 8:2 / / rw,relatime shared:1 - ext4 /dev/sda2 rw,errors=remount-ro"
 LUSTRE = "61 27 0:61 / /lustre rw,flock shared:9 - lustre 10.30.0.6@tcp:/fs rw,lazystatfs"
@@ -99,4 +99,29 @@ DISK_FULL = {
     "mdstat": MDSTAT,
     "kernel_log": "said\n[90100.5] blk_update_request: I/O error, dev sdb, sector 2048\n"
     "[90100.6] nvme nvme0: I/O 12 QID 3 timeout, aborting",
+}
+
+LOGIN = {
+    "uid": "1000",
+    "nologins": "0",
+    "home": "/home/ops",
+    "home_owner": "1000",
+    "home_writable": "yes",
+    "home_state": "directory",
+    "locked_memory": "8388608",
+    "open_files": "1024",
+    "way": "ssh",
+    "shell": "/bin/bash",
+    "start": "0 90200.10 90200.15",
+    "noise": "status 0",
+}
+LOGIN_FULL = {
+    **LOGIN,
+    "nologins": "1",
+    "nologin@1": "/run/nologin System is booting up.",
+    "home_writable": "no",
+    "start": "3 90200.10 90204.10",
+    "again": "3 90204.10 90207.10",
+    "youngest": "4711 D rpc_wait_bit_killable bash",
+    "noise": "Welcome to node01\nstatus 0",
 }

@@ -12,6 +12,15 @@ BRING_BACK = Remedy(
     " fails the node is gone.",
     "§2.3",
 )
+BRING_UP = Remedy(
+    "Look at what all its members share: the switch and its ports, the card, the driver (`ethtool"
+    " NAME`, `dmesg`). With ARP watching (arp_ip_target) see whether the target answers: when it"
+    " does not, every member is called down. A member that has no carrier and is still used is"
+    " taken out by `ip link set MEMBER nomaster` until its cable is well, and the bond needs"
+    " miimon.",
+    "§2.3",
+    disturbs=True,
+)
 ADD_MEMBER = Remedy(
     "See whether the missing interface is there at all (`ip link`): a card that is gone needs a"
     " look at `dmesg` and its slot. One that is there belongs in the files that set the bond up, so"

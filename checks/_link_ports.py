@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 ETHERNET = "1"
@@ -103,6 +103,15 @@ def parse_ports(text: str) -> dict[str, Port]:
     return ports
 
 
+def with_modes(ports: Mapping[str, Port], modes: Mapping[str, "Modes"]) -> dict[str, Port]:
+    """The ports, with speed and duplex of ethtool where the kernel's files have none."""
+    whole = dict(ports)
+    for name, of in modes.items():
+        if name in ports and ports[name].speed is None and of.speed:
+            whole[name] = replace(ports[name], speed=of.speed, duplex=of.duplex)
+    return whole
+
+
 def grown(text: str, ports: Mapping[str, Port]) -> dict[str, Port]:
     """What the counters grew by between the probe's two looks, for the interfaces looked at."""
     found = {}
@@ -155,8 +164,10 @@ def names(of: list[str]) -> str:
 
 @dataclass(frozen=True)
 class Modes:
-    """What `ethtool NAME` says of the speeds on offer, in Mb/s; partner: the other end's."""
+    """What `ethtool NAME` says: speeds in Mb/s; partner: those that the other end offers."""
 
+    speed: int | None
+    duplex: str
     advertised: frozenset[int]
     partner: frozenset[int]
     negotiates: bool
@@ -179,6 +190,8 @@ def parse_modes(text: str) -> dict[str, Modes]:
     def put() -> None:
         if name:
             found[name] = Modes(
+                speed("".join(told.get("Speed", [])).removesuffix("Mb/s")),
+                "".join(told.get("Duplex", [])).lower(),
                 _offered(told.get("Advertised link modes", [])),
                 _offered(told.get("Link partner advertised link modes", [])),
                 told.get("Auto-negotiation") == ["on"],

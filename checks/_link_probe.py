@@ -122,13 +122,14 @@ for line in $seen; do
     again="$again$line$IFS"
 done
 
-# What the interface and its partner offered each other is not in /sys. Eight interfaces at most.
+# What both ends of a cable offer each other is not in /sys, and with some drivers the speed
+# is not either. Eight interfaces at most.
 modes=''
 count=0
 if have ethtool; then
     for line in $seen; do
         case $line in
-        *' kind=real type=1 carrier=1 speed='[1-9]*) ;;
+        *' kind=real type=1 carrier=1'*) ;;
         *) continue ;;
         esac
         count=$((count + 1))

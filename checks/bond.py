@@ -35,6 +35,7 @@ from ._bond_read import LACP, TAKES_PART, Bond, Member, parse_bonds
 from ._bond_remedies import (
     ADD_MEMBER,
     BRING_BACK,
+    BRING_UP,
     MAKE_BOND,
     SAME_SPEED,
     SEE_AS_ROOT,
@@ -154,10 +155,10 @@ def _members(bond: Bond, least: int) -> Iterator[Finding]:
         yield warn("members", f"{bond.name} has no members", ADD_MEMBER, value=value)
     elif not up or bond.state == "down":
         message = f"{bond.name} is down: {count} up{_list(down)}"
-        yield fail("members", message, BRING_BACK, value=value)
+        yield fail("members", message, BRING_UP, value=value)
     elif blind:
         message = f"{bond.name} still sends by {' and '.join(blind)}, which has no carrier"
-        yield fail("members", message, BRING_BACK, value=value)
+        yield fail("members", message, BRING_UP, value=value)
     elif down:
         message = f"{bond.name} ({bond.mode}) has {count} up{_list(down)}"
         yield warn("members", message, BRING_BACK, value=value)
@@ -271,7 +272,7 @@ CHECK = Check(
         "members": Code(
             "Whether all members are up: a warning where one is lost and the bond goes on, a"
             " failure where it is down, or sends by a member without a carrier.",
-            (BRING_BACK, ADD_MEMBER),
+            (BRING_UP, BRING_BACK, ADD_MEMBER),
         ),
         "partner": Code(
             "Whether the switch speaks LACP with each member, and all are in one aggregator.",

@@ -33,6 +33,7 @@ from clustercheck.check import (
 )
 
 from ._link_ports import (
+    Modes,
     Port,
     grown,
     matching,
@@ -40,6 +41,7 @@ from ._link_ports import (
     parse_modes,
     parse_ports,
     speeds,
+    with_modes,
 )
 from ._link_probe import PROBE
 from ._link_remedies import (
@@ -78,7 +80,8 @@ class Options:
 
 
 def judge(facts: Facts, options: Options) -> Iterator[Finding]:
-    ports = parse_ports(facts["interfaces"])
+    modes = parse_modes(facts["modes"])
+    ports = with_modes(parse_ports(facts["interfaces"]), modes)
     if not ports:
         yield unknown("interface", "no interface could be seen in /sys/class/net")
         return
@@ -93,7 +96,7 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
                 yield fail("interface", message, NAME_INTERFACE)
     yield from _carriers(chosen, wanted=bool(options.interfaces))
     linked = [port for port in chosen if port.carrier]
-    least = _least(facts, linked)
+    least = _least(modes, linked)
     yield from _speeds(linked, least, options.speed)
     if not chosen and not options.interfaces:
         yield skip("speed", "no interface of a card has a carrier")
@@ -122,9 +125,8 @@ def _carriers(ports: Iterable[Port], *, wanted: bool) -> Iterator[Finding]:
             yield warn("carrier", f"{port.name} {lacks}, and has an address or a route", PLUG_IN)
 
 
-def _least(facts: Facts, ports: Iterable[Port]) -> dict[str, tuple[Port, int]]:
+def _least(modes: Mapping[str, Modes], ports: Iterable[Port]) -> dict[str, tuple[Port, int]]:
     """Those that are slower than what their two ends offer, and what that is."""
-    modes = parse_modes(facts["modes"])
     slow = {}
     for port in ports:
         least = modes[port.name].least() if port.name in modes else None
@@ -226,7 +228,11 @@ def compare(
 ) -> Iterator[tuple[str, Finding]]:
     """Nodes whose interface is slower than that of the same name and card on most, or unplugged."""
     same: dict[tuple[str, str], dict[str, Port]] = {}
-    of_node = {node: parse_ports(of.get("interfaces", "")) for node, of in facts.items()}
+    modes = {node: parse_modes(of.get("modes", "")) for node, of in facts.items()}
+    of_node = {
+        node: with_modes(parse_ports(of.get("interfaces", "")), modes[node])
+        for node, of in facts.items()
+    }
     for node, ports in of_node.items():
         for port in ports.values():
             if port.is_ethernet:
@@ -251,7 +257,7 @@ def compare(
                 and count > 1
                 and 2 * count > len(found)
                 and not options[node].speed
-                and not _is_said(facts[node], port, of_node[node])
+                and not _is_said(modes[node], port, of_node[node])
             ):
                 message = (
                     f"{name} runs at {port.speed} Mb/s, and at {usual} on {count} of {len(found)}"
@@ -260,9 +266,9 @@ def compare(
                 yield node, warn("differs", message, FASTER, value=_value(port))
 
 
-def _is_said(facts: Facts, port: Port, ports: Mapping[str, Port]) -> bool:
+def _is_said(modes: Mapping[str, Modes], port: Port, ports: Mapping[str, Port]) -> bool:
     """Has the node said that it is slow: by what is offered, or as the slow one of a bond?"""
-    if "modes" in facts and port.name in _least(facts, [port]):
+    if port.name in _least(modes, [port]):
         return True
     return any(
         port.bond and other.bond == port.bond and (other.speed or 0) > (port.speed or 0)

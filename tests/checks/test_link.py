@@ -13,6 +13,7 @@ from tests.shells import SHELLS
 
 CHECK = CHECKS["link"]
 SAMPLES = Path(__file__).parent.parent / "data" / "link" / "samples"
+BOTH = (SAMPLES.parent / "ethtool-both-offer-1000.txt").read_text()
 ROUTES = "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT\n"
 
 
@@ -97,6 +98,16 @@ def compared(nodes: Mapping[str, Mapping[str, str]], **changed: Any) -> list[str
 def test_samples_of_ethtool(made: MadeUpNode, sample: str, found: str) -> None:
     put_ethtool(made, (SAMPLES / f"{sample}.txt").read_text())
     assert judged("link", made.probe("link")) == [found]
+
+
+def test_the_speed_that_only_ethtool_tells(made: MadeUpNode) -> None:
+    made.says("ethtool", BOTH.replace("Duplex: Full", "Duplex: Half"))
+    put(made, "eno1", None)
+    facts = made.probe("link")
+    assert judged("link", facts, speed=1000)[0] == (
+        "fail speed: eno1 runs at 100 Mb/s, should run at 1000"
+    )
+    assert judged("link", facts)[1].startswith("warn duplex: eno1 runs at half duplex")
 
 
 def test_sample_of_a_degraded_port_where_its_speed_is_wanted(made: MadeUpNode) -> None:
@@ -243,9 +254,6 @@ def test_half_duplex(made: MadeUpNode) -> None:
         "pass speed: 100 Mb/s on eth0, 425 Mb/s on usb0",
         "warn duplex: eth0 runs at half duplex, should be full: each waits for the other",
     ]
-
-
-BOTH = (SAMPLES.parent / "ethtool-both-offer-1000.txt").read_text()
 
 
 @pytest.mark.parametrize(

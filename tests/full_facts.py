@@ -159,10 +159,25 @@ TMP = {
     "deleted": "2097152 1 4711 alice python3 /tmp/core dump",
 }
 
+FINGERPRINT = """\
+os Rocky Linux 9.4 (Blue Onyx)
+cmdline BOOT_IMAGE=/vmlinuz root=UUID=07 ro mitigations=off
+cpu.model AMD EPYC 7543
+memory.total_kib 527912345
+memory.transparent_huge_pages always [madvise] never
+sysctl.net/ipv4/tcp_rmem 4096	131072	6291456
+mount./home nfs4 nfs:/home rw,noatime,vers=4.2,addr=10.0.0.1
+gpu.cards.10de:20b2 8
+resolv.nameserver 10.0.0.53
+resolv.nameserver 10.0.0.54
+file.hosts 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
+"""
+
 FULL: dict[str, list[dict[str, str]]] = {
     "bond": [link_facts.BOND],
     "disk": [storage_facts.DISK_FULL],
     "dns": [DNS],
+    "fingerprint": [{"fields": FINGERPRINT}],
     "gpu": [GPU, {**GPU, "gpus": GPU_TABLE, "apps": GPU_TABLE, "banner": GPU_TABLE}],
     "ib": [link_facts.IB, link_facts.IBSTAT],
     "link": [link_facts.LINK],
@@ -177,6 +192,7 @@ FULL: dict[str, list[dict[str, str]]] = {
     "retrans": [link_facts.RETRANS, link_facts.RETRANS_IDLE],
     "processes": [processes_node.FULL],
     "selinux": [SELINUX],
+    "services": [slurm_facts.SERVICES],
     "slurm": [slurm_facts.ASKED, slurm_facts.STOPPED],
     "tmp": [TMP],
 }

@@ -1,0 +1,156 @@
+"""Nodes of one kind are alike: hardware, firmware, kernel, versions, settings, files, accounts.
+
+What is wrong on one node of many shows best beside the others: a memory module that failed, a
+kernel that was not brought up to date, a limit that somebody set by hand. Nobody writes the right
+values down: of nodes of one class (the same machine, processor and GPUs) the value of most is held
+to be right. Where there is no majority, that is said, and nobody is accused.
+
+What other checks say is no finding here: a mount that is absent or comes from elsewhere, what NFS
+has negotiated, the speed of a link and its MTU, the mode of SELinux, slurm.conf, the key of munge.
+"""
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+from clustercheck.check import Check, Code, Facts, Finding, fail, ok, option, unknown, warn
+
+from ._fingerprint_fields import (
+    SAME_ACCOUNTS,
+    SAME_BOOT,
+    SAME_FILE,
+    SAME_MOUNT,
+    SAME_NETWORK,
+    SAME_PARTS,
+    SAME_SETTING,
+    SAME_SETUP,
+    SAME_VERSION,
+    class_of,
+    fields,
+    kind_of,
+    place_of,
+)
+from ._fingerprint_probe import PROBE
+
+ABSENT = "absent"
+LEAST = 3  # nodes of a class; of two that differ nobody knows which is right
+LONGEST = 120
+
+
+@dataclass(frozen=True)
+class Options:
+    accounts: tuple[str, ...] = option(
+        (), "accounts that must have the same numbers everywhere, besides slurm and munge"
+    )
+    ignore: tuple[str, ...] = option(
+        (), "fields that may differ between nodes (net.*, cmdline, version.docker)"
+    )
+    must: tuple[str, ...] = option(
+        (), "fields whose difference is a failure, not a warning (kernel, gpu.*, account.*)"
+    )
+
+
+def judge(facts: Facts, options: Options) -> Iterator[Finding]:
+    found = fields(facts)
+    if not found:
+        yield unknown("taken", "what the node tells of itself cannot be read")
+        return
+    text = "\n".join(f"{name} {found[name]}" for name in sorted(found))
+    digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
+    yield ok("taken", f"{len(found)} fields, in one number {digest[:12]}")
+
+
+def compare(
+    facts: Mapping[str, Facts], options: Mapping[str, Options]
+) -> Iterator[tuple[str, Finding]]:
+    """Fields in which a node differs from most of its class."""
+    told = {node: found for node, of in facts.items() if "fields" in of and (found := fields(of))}
+    classes: dict[tuple[str, ...], list[str]] = {}
+    for node, found in told.items():
+        classes.setdefault(class_of(found), []).append(node)
+    for nodes in classes.values():
+        if len(nodes) > 1:
+            names = {name for node in nodes for name in told[node]}
+            for name in sorted(names, key=lambda name: (place_of(name), name)):
+                yield from _field(name, nodes, told, options)
+
+
+def _field(
+    name: str,
+    nodes: list[str],
+    told: Mapping[str, Mapping[str, str]],
+    options: Mapping[str, Options],
+) -> Iterator[tuple[str, Finding]]:
+    kind = kind_of(name)
+    if kind is None or kind.said_by:
+        return
+    if name.startswith("mount."):  # that it is absent, the check mounts says
+        nodes = [node for node in nodes if name in told[node]]
+    counts = Counter(told[node].get(name, ABSENT) for node in nodes)
+    if len(counts) < 2:
+        return
+    (usual, count), (_, second) = counts.most_common(2)
+    for node in nodes:
+        value = told[node].get(name, ABSENT)
+        if _matches(name, options[node].ignore):
+            continue
+        if len(nodes) < LEAST or count == second:
+            rest = len(nodes) - counts[value]
+            message = (
+                f"{name} is {_short(value, usual)}, and differs on {rest} of {len(nodes)} nodes of"
+                " its kind; which is right is not known"
+            )
+            yield node, unknown("undecided", message)
+        elif value != usual:
+            make = fail if _matches(name, options[node].must) else warn
+            message = (
+                f"{name} is {_short(value, usual)}, and {_short(usual, value)} on {count} of"
+                f" {len(nodes)} nodes of its kind"
+            )
+            yield node, make("uniform", message, kind.remedy)
+
+
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _short(value: str, other: str) -> str:
+    """A value for a message; of long ones, the words that the other has not."""
+    if len(value) == 64 and value.isalnum():
+        return f"{value[:12]}… by its sum"
+    if len(value) <= LONGEST:
+        return value
+    others = set(other.split(" "))
+    more = [word for word in value.split(" ") if word not in others]
+    text = f"… {' '.join(more)} …" if more else value
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+REMEDIES = (
+    SAME_PARTS,
+    SAME_SETUP,
+    SAME_BOOT,
+    SAME_VERSION,
+    SAME_NETWORK,
+    SAME_FILE,
+    SAME_ACCOUNTS,
+    SAME_MOUNT,
+    SAME_SETTING,
+)
+
+CHECK = Check(
+    title="what nodes of one kind should have alike",
+    options=Options(),
+    judge=judge,
+    compare=compare,
+    codes={
+        "taken": Code("What the node is and has, in one number: equal where all is equal."),
+        "uniform": Code("A field differs from that of most nodes of the same kind.", REMEDIES),
+        "undecided": Code("A field differs between nodes, and no value is that of most."),
+    },
+    probe=PROBE,
+    probe_options=("accounts",),
+    limit=20,
+)

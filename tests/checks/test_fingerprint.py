@@ -1,0 +1,285 @@
+"""The check fingerprint: what a node tells of itself, and who differs from most of its kind."""
+
+import importlib
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from clustercheck.check import Facts
+from tests.made_up import CHECKS, MadeUpNode, judged, options_of
+from tests.shells import SHELLS
+
+CPUINFO = "".join(
+    f"processor\t: {n}\nmodel name\t: AMD EPYC 7543 32-Core Processor\nmicrocode\t: 0xa0011d1\n"
+    f"physical id\t: {n % 2}\ncore id\t\t: {n // 4}\n\n"
+    for n in range(8)
+)
+NVIDIA = (
+    "NVRM version: NVIDIA UNIX x86_64 Kernel Module  550.90.07  Fri May 31 09:35:42 UTC 2024\n"
+    "GCC version:  gcc version 12.2.0\n"
+)
+INFORMATION = "Model: \t\t NVIDIA A100-SXM4-80GB\nIRQ:   \t\t 0\nVideo BIOS: \t 92.00.45.00.03\n"
+LIMITS = (
+    "Limit                     Soft Limit           Hard Limit           Units     \n"
+    "Max stack size            8388608              unlimited            bytes     \n"
+    "Max core file size        0                    unlimited            bytes     \n"
+    "Max open files            1024                 524288               files     \n"
+    "Max locked memory         unlimited            unlimited            bytes     \n"
+)
+MOUNTS = (
+    "/dev/sda1 / ext4 rw,relatime 0 0\n"
+    "nfs:/home /home nfs4 rw,noatime,vers=4.2,rsize=1048576,hard,clientaddr=10.0.0.7,addr=10.0.0.1"
+    " 0 0\n"
+    "10.0.0.5@o2ib:/fs /scratch lustre rw,flock 0 0\n"
+)
+FILES = {
+    "/etc/os-release": 'NAME="Rocky Linux"\nPRETTY_NAME="Rocky Linux 9.4 (Blue Onyx)"\n',
+    "/proc/sys/kernel/osrelease": "5.14.0-427.el9.x86_64\n",
+    "/proc/sys/kernel/version": "#1 SMP PREEMPT_DYNAMIC Wed May 1\n",
+    "/proc/sys/kernel/hostname": "node07\n",
+    "/proc/cmdline": "BOOT_IMAGE=(hd0)/vmlinuz root=UUID=07 ro mitigations=off rd.lvm.lv=a/b\n",
+    "/proc/cpuinfo": CPUINFO,
+    "/proc/meminfo": "MemTotal: 527912345 kB\nSwapTotal: 0 kB\nHugePages_Total: 0\n",
+    "/proc/mounts": MOUNTS,
+    "/proc/self/limits": LIMITS,
+    "/proc/sys/vm/swappiness": "10\n",
+    "/proc/sys/net/ipv4/tcp_rmem": "4096\t131072\t6291456\n",
+    "/proc/driver/nvidia/version": NVIDIA,
+    "/proc/driver/nvidia/gpus/0000:07:00.0/information": INFORMATION,
+    "/proc/driver/nvidia/gpus/0000:47:00.0/information": INFORMATION,
+    "/sys/class/dmi/id/product_name": "PowerEdge XE8545\n",
+    "/sys/devices/system/cpu/smt/control": "on\n",
+    "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor": "performance\n",
+    "/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor": "performance\n",
+    "/sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
+    "/sys/class/net/eth0/device/vendor": "0x15b3\n",
+    "/sys/class/net/eth0/speed": "25000\n",
+    "/sys/class/net/eth0/mtu": "9000\n",
+    "/sys/bus/pci/devices/0000:07:00.0/class": "0x030200\n",
+    "/sys/bus/pci/devices/0000:07:00.0/vendor": "0x10de\n",
+    "/sys/bus/pci/devices/0000:07:00.0/device": "0x20b2\n",
+    "/etc/resolv.conf": "search cluster.example\nnameserver 10.0.0.53\nnameserver 10.0.0.54\n",
+    "/etc/chrony.conf": "# ours\nserver 10.0.0.1 iburst\nmakestep 1 3\n",
+    "/etc/hosts": "127.0.0.1 localhost\n10.0.0.7 node07.cluster.example node07\n10.0.0.1 nfs\n",
+}
+
+TOLD = """\
+account.munge uid=991 gid=990
+account.slurm uid=450 gid=450
+cmdline ro mitigations=off
+cpu.cores 4
+cpu.governor performance
+cpu.microcode 0xa0011d1
+cpu.model AMD EPYC 7543 32-Core Processor
+cpu.smt on
+cpu.sockets 2
+cpu.threads 8
+gpu.cards.10de:20b2 1
+gpu.driver NVIDIA UNIX x86_64 Kernel Module 550.90.07 Fri May 31 09:35:42 UTC 2024
+gpu.model 2 x NVIDIA A100-SXM4-80GB
+gpu.vbios 2 x 92.00.45.00.03
+kernel 5.14.0-427.el9.x86_64
+kernel_build #1 SMP PREEMPT_DYNAMIC Wed May 1
+limit.core unlimited
+limit.memlock unlimited
+limit.nofile 524288
+limit.stack unlimited
+memory.huge_pages 0
+memory.swap_gib 0
+memory.total_gib 503
+memory.transparent_huge_pages madvise
+mount./home nfs4 noatime
+mount./scratch lustre flock,rw
+mtu.eth0 9000
+os Rocky Linux 9.4 (Blue Onyx)
+product PowerEdge XE8545
+resolv.nameserver 10.0.0.53 | 10.0.0.54
+resolv.search cluster.example
+speed.eth0 25000
+sysctl.net.ipv4.tcp_rmem 4096 131072 6291456
+sysctl.vm.swappiness 10
+time.server 10.0.0.1
+version.munge munge-0.5.15 (2022-06-22)
+version.slurm slurm 23.11.6
+"""
+SUMS = ("file.hosts", "file.nsswitch.conf")
+
+
+def fields_of(told: Mapping[str, str]) -> dict[str, str]:
+    """As the check compares them."""
+    module = importlib.import_module("clustercheck.checks._fingerprint_fields")
+    return dict(module.fields(Facts(told)))
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_what_a_node_tells(tmp_path: Path, shell: str) -> None:
+    node = MadeUpNode(tmp_path)
+    for path, text in FILES.items():
+        node.file(path, text)
+    node.says("getent", "slurm:x:450:450::/:/bin/false\nmunge:x:991:990::/:/bin/false\n")
+    node.says("slurmd", "slurm 23.11.6\n")
+    node.says("munge", "munge-0.5.15 (2022-06-22)\n")
+    node.hide("getconf", "apptainer", "singularity", "podman", "docker", "enroot", "mpirun")
+    found = fields_of(node.probe("fingerprint", shell=shell))
+    sums = {name: found.pop(name, "") for name in SUMS}
+    assert "".join(f"{name} {found[name]}\n" for name in sorted(found)) == TOLD
+    assert len(sums["file.hosts"]) == 64 and sums["file.nsswitch.conf"] == ""
+
+
+def test_a_number_of_the_kernels_is_told_whole(tmp_path: Path) -> None:
+    """dash reads byte by byte, and the kernel gives it the first digit of /proc/sys alone."""
+    node = MadeUpNode(tmp_path)
+    (node.root / "proc").mkdir()
+    (node.root / "proc/sys").symlink_to("/proc/sys")
+    expected = Path("/proc/sys/fs/aio-max-nr").read_text().strip()
+    assert len(expected) > 1
+    found = fields_of(node.probe("fingerprint", shell="dash"))
+    assert found["sysctl.fs.aio-max-nr"] == expected
+
+
+def test_the_line_of_its_own_name_in_hosts_counts_for_nothing(tmp_path: Path) -> None:
+    sums = set()
+    for name, more in (("node01", ""), ("node02", "# a remark\n"), ("node02", "10.0.0.9 old\n")):
+        (tmp_path / f"{name}{len(more)}").mkdir()
+        node = MadeUpNode(tmp_path / f"{name}{len(more)}")
+        node.file("/proc/sys/kernel/hostname", f"{name}\n")
+        node.file("/etc/hosts", f"127.0.0.1 localhost\n127.0.1.1 {name}.x {name}\n{more}")
+        sums.add(fields_of(node.probe("fingerprint"))["file.hosts"])
+    assert len(sums) == 2
+
+
+def node(**changed: str) -> dict[str, str]:
+    """Facts of a node like the others but for some fields, where __ stands for a dot."""
+    lines = dict(line.split(" ", 1) for line in TOLD.splitlines())
+    for name, value in changed.items():
+        lines[name.replace("__", ".")] = value
+    lines["memory.total_kib"] = lines.pop("memory.total_kib", "527912345")
+    del lines["memory.total_gib"], lines["memory.swap_gib"]
+    return {"fields": "".join(f"{name} {value}\n" for name, value in lines.items() if value)}
+
+
+def compared(nodes: Mapping[str, Mapping[str, str]], **changed: object) -> list[str]:
+    compare = CHECKS["fingerprint"].compare
+    assert compare
+    facts = {name: Facts(told) for name, told in nodes.items()}
+    options = options_of("fingerprint", **changed)
+    found = list(compare(facts, dict.fromkeys(facts, options)))
+    return [f"{name} {f.status.value} {f.code}: {f.message}" for name, f in found]
+
+
+def four(**of_last: str) -> dict[str, dict[str, str]]:
+    return {"n1": node(), "n2": node(), "n3": node(), "n4": node(**of_last)}
+
+
+def test_taken() -> None:
+    (found,) = judged("fingerprint", node())
+    assert found.startswith("pass taken: 36 fields, in one number ")
+    assert judged("fingerprint", {"fields": ""})[0].startswith("unknown taken: ")
+
+
+def test_alike() -> None:
+    assert compared(four()) == []
+
+
+def test_all_that_differs_is_named_causes_first() -> None:
+    odd = four(
+        memory__total_kib="461000000",
+        kernel="5.14.0-362.el9.x86_64",
+        sysctl__vm__swappiness="60",
+        limit__memlock="65536",
+        account__slurm="uid=451 gid=450",
+        file__hosts="0" * 64,
+        version__slurm="",
+        mount__2fhome="",
+    )
+    assert compared(odd) == [
+        "n4 warn uniform: memory.total_gib is 440, and 503 on 3 of 4 nodes of its kind",
+        "n4 warn uniform: kernel is 5.14.0-362.el9.x86_64, and 5.14.0-427.el9.x86_64 on 3 of 4 "
+        "nodes of its kind",
+        "n4 warn uniform: version.slurm is absent, and slurm 23.11.6 on 3 of 4 nodes of its kind",
+        "n4 warn uniform: file.hosts is 000000000000… by its sum, and absent on 3 of 4 nodes of "
+        "its kind",
+        "n4 warn uniform: account.slurm is uid=451 gid=450, and uid=450 gid=450 on 3 of 4 nodes "
+        "of its kind",
+        "n4 warn uniform: sysctl.vm.swappiness is 60, and 10 on 3 of 4 nodes of its kind",
+        "n4 warn uniform: limit.memlock is 65536, and unlimited on 3 of 4 nodes of its kind",
+    ]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"memory__total_kib": "527900001"},
+        {"cmdline": "BOOT_IMAGE=/other root=UUID=77 ro mitigations=off ip=10.0.0.9::eth0"},
+        {"mount__/home": "nfs4 nfs:/home rw,noatime,vers=4.1,addr=10.0.0.9,rsize=8192"},
+        {"speed__eth0": "1000"},
+        {"mtu__eth0": "1500"},
+        {"something__new": "7"},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_what_is_a_nodes_own_or_said_by_another_check_is_no_finding(
+    changed: dict[str, str],
+) -> None:
+    assert compared(four(**changed)) == []
+
+
+def test_an_option_of_a_mount() -> None:
+    told = four()
+    for name, of in told.items():
+        options = "rw,flock" if name == "n4" else "rw,noatime,flock"
+        told[name] = {"fields": f"{of['fields']}mount./fs lustre 10.0.0.5@o2ib:/fs {options}\n"}
+    assert compared(told) == [
+        "n4 warn uniform: mount./fs is lustre flock,rw, and lustre flock,noatime,rw on 3 of 4 "
+        "nodes of its kind"
+    ]
+
+
+def test_no_majority_accuses_nobody() -> None:
+    two = {"n1": node(), "n2": node(kernel="6.1")}
+    words = "and differs on 1 of 2 nodes of its kind; which is right is not known"
+    assert compared(two) == [
+        f"n1 unknown undecided: kernel is 5.14.0-427.el9.x86_64, {words}",
+        f"n2 unknown undecided: kernel is 6.1, {words}",
+    ]
+    tie = {**four(kernel="6.1"), "n3": node(kernel="6.1")}
+    assert [line.split(":")[0] for line in compared(tie)] == [
+        f"n{place} unknown undecided" for place in (1, 2, 3, 4)
+    ]
+
+
+def test_other_machines_are_another_class() -> None:
+    login = {"product": "PowerEdge R650", "cpu__model": "Intel(R) Xeon(R) Gold 6338"}
+    others = {f"l{place}": node(**login, kernel="6.1") for place in range(3)}
+    assert compared({**four(), **others}) == []
+    no_gpu = {f"c{place}": node(**{"gpu__cards__10de:20b2": ""}, kernel="6") for place in range(3)}
+    assert compared({**four(), **no_gpu}) == []
+
+
+def test_a_gpu_that_is_gone_is_found() -> None:
+    told = {f"n{place}": node(**{"gpu__cards__10de:20b2": "8"}) for place in range(4)}
+    told["n4"] = node(**{"gpu__cards__10de:20b2": "7"})
+    assert compared(told) == [
+        "n4 warn uniform: gpu.cards.10de:20b2 is 7, and 8 on 4 of 5 nodes of its kind"
+    ]
+
+
+def test_the_site_says_what_counts() -> None:
+    odd = four(kernel="6.1", limit__memlock="65536")
+    assert compared(odd, ignore=("kernel*",)) == [
+        "n4 warn uniform: limit.memlock is 65536, and unlimited on 3 of 4 nodes of its kind"
+    ]
+    assert [line.split(":")[0] for line in compared(odd, must=("kernel",))] == [
+        "n4 fail uniform",
+        "n4 warn uniform",
+    ]
+
+
+def test_of_a_long_value_what_differs_is_shown() -> None:
+    words = " ".join(f"parameter{n}=value" for n in range(20))
+    told = {name: node(cmdline=words) for name in ("n1", "n2", "n3")}
+    told["n4"] = node(cmdline=f"{words} nosmt")
+    (found,) = compared(told)
+    assert found.startswith("n4 warn uniform: cmdline is … nosmt …, and ")
+    assert len(found) < 400

@@ -9,7 +9,7 @@ import statistics
 from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
-from clustercheck.check import Facts, Finding, Quantity, fail, ok, unknown, warn
+from clustercheck.check import Facts, Finding, Quantity, Status, fail, ok, unknown, warn
 
 from ._ntp_remedy import FIND_OUT, NEARER, WHICH_IS_WRONG, WRONG_SOURCE
 from ._ntp_word import Word
@@ -95,6 +95,20 @@ def judge_clock(clock: Clock, limits: Limits, word: Word | None) -> Iterator[Fin
         what = "too coarse" if uncertainty > limits.warn else "not fine enough"
         said += f": {what} to tell whether it is within {limits.warn:g} s"
         yield unknown("coarse", said, NEARER)
+
+
+def is_settled(facts: Facts, spread: Finding, limits: Limits, spread_limits: Limits) -> bool:
+    """Does the reference say already what a difference to other nodes says, or clear the node?
+
+    limits: those of the offset from the reference.
+    """
+    clock = measured(facts, limits)
+    if clock is None or not clock.known:
+        return False
+    if abs(clock.offset) + clock.uncertainty <= spread_limits.warn:
+        return True  # then the others are off
+    least = abs(clock.offset) - clock.uncertainty
+    return least > limits.warn and (spread.status is Status.WARN or least > limits.fail)
 
 
 def judge_spread(

@@ -24,7 +24,7 @@ from annotated_types import Gt
 from clustercheck.check import Check, Code, Facts, Finding, Target, option, unknown, warn
 
 from . import _ntp_chrony, _ntp_here, _ntp_ntpq, _ntp_timesyncd
-from ._ntp_clock import Limits, judge_clock, judge_spread, measured, own_clock
+from ._ntp_clock import Limits, is_settled, judge_clock, judge_spread, measured, own_clock
 from ._ntp_daemon import judge_without_word, judge_word, running
 from ._ntp_remedy import (
     ASK_AS_ROOT,
@@ -236,7 +236,12 @@ def compare(
     facts: Mapping[str, Facts], options: Mapping[str, Options]
 ) -> Iterator[tuple[str, Finding]]:
     limits = {name: Limits(o.warn_spread, o.fail_spread) for name, o in options.items()}
-    return judge_spread(facts, limits)
+    for node, finding in judge_spread(facts, limits):
+        of = options[node]
+        if not is_settled(
+            facts[node], finding, Limits(of.warn_offset, of.fail_offset), limits[node]
+        ):
+            yield node, finding
 
 
 def probe_from_here(targets: Sequence[Target], options: Options) -> dict[str, dict[str, str]]:

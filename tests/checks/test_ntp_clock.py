@@ -1,6 +1,8 @@
 """The check ntp: what the clock is by measurement, and how nodes differ."""
 
 import time
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -135,12 +137,20 @@ def test_a_silent_probe_is_no_pass() -> None:
     assert judged("ntp", {}) == ["unknown not_answered: the probe did not report 'running'"]
 
 
-def spread(offsets: list[float], uncertainty: float = 0.01) -> list[str]:
+def spread(
+    offsets: list[float],
+    uncertainty: float = 0.01,
+    reference: Mapping[str, str] | None = None,
+    **changed: Any,
+) -> list[str]:
     compare = CHECKS["ntp"].compare
     assert compare
-    told = {f"node{n}": Facts(clock(offset, uncertainty)) for n, offset in enumerate(offsets, 1)}
+    told = {
+        f"node{n}": Facts({**clock(offset, uncertainty), **(reference or {})})
+        for n, offset in enumerate(offsets, 1)
+    }
     told["silent"] = Facts(NOBODY)
-    found = compare(told, dict.fromkeys(told, options_of("ntp")))
+    found = compare(told, dict.fromkeys(told, options_of("ntp", **changed)))
     return [f"{name} {f.status.value}: {f.message.split(',')[0]}" for name, f in found]
 
 
@@ -151,6 +161,17 @@ def test_the_spread_is_from_the_median_not_from_this_machine() -> None:
     ]
     assert spread([100.0, 100.2, 98.0], uncertainty=1.0) == []
     assert spread([5.0]) == []
+
+
+def test_what_the_reference_says_already_is_not_said_again() -> None:
+    sure = here(0.0, 0.01)
+    assert spread([0.0, 0.2, 3.0], reference=sure) == []
+    assert spread([0.0, 3.0], reference=sure) == [], "and of two, the right one is cleared"
+    behind = "node3 warn: the clock is 3.000 s (± 0.020 s) ahead of the median of 3 nodes"
+    assert spread([0.0, 0.0, 3.0], reference=sure, warn_offset=9.0, fail_offset=9.0) == [behind]
+    failing = spread([0.0, 0.0, 70.0], reference=sure, fail_offset=100.0)
+    assert [text[:10] for text in failing] == ["node3 fail"], "a graver word is said"
+    assert spread([0.0, 0.0, 3.0], reference=here(0.0, 50.0)) == [behind]
 
 
 def test_of_two_nodes_nobody_knows_which_is_wrong() -> None:

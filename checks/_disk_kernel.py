@@ -23,18 +23,24 @@ PROGRESS = re.compile(r"\b(recovery|resync|reshape|check) *= *([0-9.]{1,6}%)")
 
 def judge_log(facts: Facts, log_hours: int) -> Iterator[Finding]:
     """Errors of disks in the kernel's log, one finding a disk."""
-    if log_hours == 0:
+    if log_hours == 0 or facts["log_from"] == "refused":
+        return  # not wanted, or said once for the node as what root adds
+    lines = facts["log"].split("\n")
+    tail = dict(line.split(" ", 1) for line in lines[-3:] if " " in line)
+    if facts["log_from"] == "none":
+        yield unknown("log", "the kernel's log: there is neither dmesg nor journalctl")
         return
-    log = facts["kernel_log"]
-    if log == "unreadable":
-        return  # said once for the node as what root adds
-    if not log.startswith("said"):
-        yield unknown("log", "what the kernel's log says cannot be read")
+    if tail.get("ended") != "0":
+        ended = tail.get("ended", "unknown")[:20]
+        yield unknown("log", f"the kernel's log cannot be read (exit status {ended})")
         return
-    uptime = facts["uptime"].partition(".")[0]
-    now = int(uptime) if re.fullmatch("[0-9]{1,12}", uptime) else None
+    if facts["log_from"] == "dmesg" and not re.fullmatch("[1-9][0-9]{0,9}", tail.get("lines", "")):
+        yield unknown("log", "the kernel's log is empty, should begin with the boot")
+        return
+    now = _seconds(facts["uptime"])
+    span = _span(now, _seconds(tail.get("first", "")), log_hours, facts["log_from"])
     seen: dict[str, tuple[int, str]] = {}
-    for line in log.split("\n")[1:201]:
+    for line in lines[:200]:
         match = LINE.fullmatch(line[:600])
         disk = match and _disk_of(match[2])
         if not match or not disk:
@@ -44,12 +50,24 @@ def judge_log(facts: Facts, log_hours: int) -> Iterator[Finding]:
         seen[disk] = (seen.get(disk, (0, ""))[0] + 1, match[2].strip())
     for disk, (count, last) in seen.items():
         times = "once" if count == 1 else f"{count} times"
-        message = (
-            f"{disk} gave errors {times} in the last {log_hours} h by the kernel's log: {last}"
-        )
+        message = f"{disk} gave errors {times} {span} by the kernel's log: {last}"
         yield warn("log", message[:400], READ_LOG)
     if not seen:
-        yield ok("log", f"no errors of disks in the last {log_hours} h of the kernel's log")
+        yield ok("log", f"no errors of disks {span} by the kernel's log")
+
+
+def _seconds(text: str) -> int | None:
+    match = re.fullmatch(r"\s*([0-9]{1,12})(?:\.[0-9]{1,9})?", text)
+    return int(match[1]) if match else None
+
+
+def _span(now: int | None, first: int | None, hours: int, source: str) -> str:
+    """How far back the log was looked at: it may begin later than asked for."""
+    if now is not None and first is not None and source == "dmesg" and first > 60:
+        covered = max(now - first, 0)
+        if covered < hours * 3600:
+            return f"in the last {covered / 3600:.1f} h (the log goes no further back)"
+    return f"in the last {hours} h"
 
 
 def _disk_of(text: str) -> str:

@@ -1,9 +1,31 @@
 """The probe of the check disk."""
 
+from ._kernel_log import KERNEL_LOG, PICK_HEAD, PICK_TAIL
 from ._waiting import WAITING
 
 PROBE = (
     WAITING
+    + r"""
+# pick: the last lines of the kernel's log on errors of disks
+pick() {
+    awk -v mark="$cc_mark" '
+        BEGIN {
+            troubled = "I/O error|medium error|hardware error.*dev |rejecting I/O to|" \
+                "nvme[0-9]+: .*(timeout|controller is down|[Rr]emoving after|Device not ready)"
+        }
+"""
+    + PICK_HEAD
+    + r"""
+        $0 ~ troubled { line[n++ % 200] = $0 }
+        END {
+            for (i = n > 200 ? n - 200 : 0; i < n; i++) print line[i % 200]
+"""
+    + PICK_TAIL
+    + r"""
+        }'
+}
+"""
+    + KERNEL_LOG
     + r"""
 uptime=
 read -r uptime _ 2>/dev/null <"$ROOT/proc/uptime"
@@ -211,17 +233,9 @@ fi
 
 # What the kernel says of disks that gave errors
 if [ "$log_hours" -gt 0 ]; then
-    troubled='I/O error|medium error|hardware error.*dev |nvme[0-9]+: .*(timeout|controller is down'
-    troubled="$troubled|[Rr]emoving after|Device not ready)|rejecting I/O to|^status "
-    kernel_log() {
-        { "$@" 2>/dev/null || echo "status $?"; } | grep -E "$troubled" | tail -n 200
-    }
-    log=$(kernel_log within 3 dmesg)
-    case $log in status*) log=$(kernel_log by_root 3 dmesg) ;; esac
-    case $log in
-    status*) fact kernel_log unreadable ;;
-    *) fact kernel_log "said$cc_nl$log" ;;
-    esac
+    read_log
+    fact log_from "$log_from"
+    fact log "$log"
 fi
 settle 90
 for entry in $waiting; do

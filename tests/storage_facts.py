@@ -49,7 +49,8 @@ DISK = {
     "disks": "sda sdb nvme0n1",
     "smart": "missing",
     "mdstat": "",
-    "kernel_log": "said",
+    "log_from": "dmesg",
+    "log": "lines 900\nfirst 0.000000\nended 0",
 }
 NVME = (
     '{"json_format_version":[1,0],"smartctl":{"version":[7,3],"exit_status":0},'
@@ -97,8 +98,9 @@ DISK_FULL = {
     "status@nvme0n1": "0",
     "smart@nvme0n1": NVME,
     "mdstat": MDSTAT,
-    "kernel_log": "said\n[90100.5] blk_update_request: I/O error, dev sdb, sector 2048\n"
-    "[90100.6] nvme nvme0: I/O 12 QID 3 timeout, aborting",
+    "log": "[90100.5] blk_update_request: I/O error, dev sdb, sector 2048\n"
+    "[90100.6] nvme nvme0: I/O 12 QID 3 timeout, aborting\n"
+    "lines 900\nfirst 0.000000\nended 0",
 }
 
 LOGIN = {

@@ -14,7 +14,7 @@ from tests.this_machine import SHELLS, facts_here
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 MISSING = "skip smart: smartctl is not installed: the disks were not asked"
-QUIET = "pass log: no errors of disks in the last 24 h of the kernel's log"
+QUIET = "pass log: no errors of disks in the last 24 h by the kernel's log"
 USED = "pass space: used: /data 50 %, / 35.5 %"
 
 
@@ -31,7 +31,7 @@ def shell(request: pytest.FixtureRequest) -> str:
 def node(tmp_path: Path) -> MadeUpNode:
     node = MadeUpNode(tmp_path)
     node.hide("smartctl", "quota")
-    node.says("dmesg")
+    node.says("dmesg", "[    0.000000] Linux version 6.1.0\n")
     node.file("/proc/uptime", "90200.10 100.00\n")
     mounted(node, "/ ext4 /dev/sda2 rw")
     node.says("df")
@@ -490,11 +490,24 @@ def test_errors_in_the_kernels_log(node: MadeUpNode, lines: str, expected: str) 
     assert judged("disk", {**DISK, **told})[-1] == expected
 
 
-def test_a_log_that_is_closed(node: MadeUpNode) -> None:
+def test_a_log_that_cannot_be_read(node: MadeUpNode, shell: str) -> None:
+    node.hide("journalctl")
     node.says("dmesg", "", "dmesg: read kernel buffer failed: Operation not permitted\n", 1)
-    told = node.probe("disk")
-    assert told["kernel_log"] == "unreadable"
-    assert all(" log: " not in said for said in judged("disk", told))
+    told = node.probe("disk", shell=shell)
+    assert judged("disk", {**told, "log_from": "refused"}) == judged("disk", told, log_hours=0)
+    assert judged("disk", {**told, "log_from": "dmesg"})[-1] == (
+        "unknown log: the kernel's log cannot be read (exit status 1)"
+    )
+    node.says("dmesg")
+    assert judged("disk", node.probe("disk", shell=shell))[-1] == (
+        "unknown log: the kernel's log is empty, should begin with the boot"
+    )
+    node.says("dmesg", "[86600.1] a line\n[90000.1] another\n")
+    assert judged("disk", node.probe("disk", shell=shell))[-1] == (
+        "pass log: no errors of disks in the last 1.0 h (the log goes no further back) by the"
+        " kernel's log"
+    )
+    assert "log_from" not in node.probe("disk", shell=shell, log_hours=0)
 
 
 def test_disks_that_the_kernel_gave_up() -> None:

@@ -299,6 +299,12 @@ def test_the_probe_asks_the_controller_only_without_a_file(tmp_path: Path, shell
     node.says("scontrol", "SlurmdSpoolDir          = /var/spool/slurmd\nTmpFS    = /scratch\n")
     told = node.probe("tmp", shell=shell)
     assert (told["slurm"], told["path@2"]) == ("scontrol", "/scratch")
+    recorded = (DATA / "scontrol-config.txt").read_text()
+    node.says("scontrol", recorded)
+    told = node.probe("tmp", shell=shell)
+    assert (told["slurm"], told["directories"]) == ("scontrol", "1")  # its TmpFS is /tmp
+    node.says("scontrol", recorded.replace("= /tmp\n", "= /scratch\n"))
+    assert node.probe("tmp", shell=shell)["path@2"] == "/scratch"
     node.says("scontrol", "", "slurm_load_ctl_conf error: Unable to contact slurm controller", 1)
     assert node.probe("tmp", shell=shell)["slurm"] == "unreadable"
 

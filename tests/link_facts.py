@@ -94,9 +94,10 @@ IBSTAT = {
 }
 
 RETRANS = {
-    "looks": "1000.00 1000000 100000 17\n1000.20 1000900 100090 17\n1001.20 1009000 100900 17",
+    "looks": "1000.00 1000000 100000 17 5\n1000.20 1000900 100090 17 5\n"
+    "1001.20 1019000 100900 17 5",
     "connections": "ESTAB 0 0 10.0.0.1:22 10.0.0.2:41000\n"
-    "\tcubic bytes_sent:1000000 bytes_retrans:10000 retrans:0/45 segs_out:900\n"
+    "\tcubic retrans:0/45 dsack_dups:5 segs_out:900\n"
     "ESTAB 0 0 [fd00::1]:22 [fd00::9]:41000\n\tcubic retrans:0/45 data_segs_out:900",
 }
-RETRANS_IDLE = {**RETRANS, "looks": "1000.00 1000000 1000 17\n1000.20 1000004 1000 17"}
+RETRANS_IDLE = {**RETRANS, "looks": "1000.00 1000000 1000 17 5\n1000.20 1000004 1000 17 5"}

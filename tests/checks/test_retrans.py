@@ -34,19 +34,28 @@ def table(text: str, kind: str, **changed: int) -> str:
     return text.replace(f"{kind}: {numbers}", f"{kind}: {' '.join(of.values())}")
 
 
-def put(made: MadeUpNode, sent: int, again: int, asking: int = 0, uptime: str = "86400.00") -> None:
+def put(
+    made: MadeUpNode,
+    sent: int,
+    again: int,
+    asking: int = 0,
+    needless: int = 0,
+    *,
+    uptime: str = "86400.00",
+) -> None:
     """TCP's counters at a moment."""
     made.file("/proc/net/snmp", table(SNMP, "Tcp", OutSegs=sent, RetransSegs=again))
-    made.file("/proc/net/netstat", table(NETSTAT, "TcpExt", TCPSynRetrans=asking))
+    extra = {"TCPSynRetrans": asking, "TCPDSACKRecv": 1, "TCPDSACKRecvSegs": needless}
+    made.file("/proc/net/netstat", table(NETSTAT, "TcpExt", **extra))
     made.file("/proc/uptime", f"{uptime} 1000.00\n")
 
 
-def put_later(made: MadeUpNode, sent: int, again: int, asking: int = 0) -> None:
+def put_later(made: MadeUpNode, sent: int, again: int, asking: int = 0, needless: int = 0) -> None:
     """The counters that the second look and those after it see."""
     later = made.root / "later"
     later.mkdir()
     node = MadeUpNode(later)
-    put(node, sent, again, asking, "86401.00")
+    put(node, sent, again, asking, needless, uptime="86401.00")
     made.command("sleep", f"{OF_THE_PROBE} && cp -r {node.root}/. {made.root}; exec /bin/sleep 0.1")
 
 
@@ -59,40 +68,44 @@ def said(made: MadeUpNode, **changed: Any) -> list[str]:
 
 
 def test_the_kernels_tables_as_they_are(made: MadeUpNode) -> None:
-    """What the files have: 2828876 segments sent, 7421 again, some of them only asked."""
     made.file("/proc/net/snmp", SNMP)
     made.file("/proc/net/netstat", NETSTAT)
     made.file("/proc/uptime", "86400.00 1000.00\n")
-    titles, numbers = re.findall(r"^Tcp: (.*)$", SNMP, re.MULTILINE)
-    of = dict(zip(titles.split(), numbers.split(), strict=True))
-    titles, numbers = re.findall(r"^TcpExt: (.*)$", NETSTAT, re.MULTILINE)
-    asking = dict(zip(titles.split(), numbers.split(), strict=True))["TCPSynRetrans"]
-    look = f"86400.00 {of['OutSegs']} {of['RetransSegs']} {asking}"
+    told: dict[str, str] = {}
+    for text in (SNMP, NETSTAT):
+        for titles, numbers in re.findall(r"^Tcp\w*: (.*)\nTcp\w*: (.*)$", text, re.MULTILINE):
+            told |= dict(zip(titles.split(), numbers.split(), strict=True))
+    names = ("OutSegs", "RetransSegs", "TCPSynRetrans", "TCPDSACKRecvSegs")
+    look = " ".join(("86400.00", *(told[name] for name in names)))
     assert made.probe("retrans")["looks"].splitlines() == [look, look]
+    assert said(made)[0].startswith("pass boot: ")
 
 
 @pytest.mark.parametrize(
     ("sample", "found"),
-    [("ss-tni-retrans", "; most to 10.20.0.101, 0.0078 % of 9013 MB")],
+    [("ss-tni-retrans", "")],  # all 486 that were sent again had arrived: dsack_dups:486
 )
 def test_samples_of_ss(made: MadeUpNode, sample: str, found: str) -> None:
-    """The connection is named where too much was sent again on the whole."""
+    """The peer that something is lost to is named where too much is on the whole."""
     made.says("ss", (DATA / "samples" / f"{sample}.txt").read_text())
     put(made, 10_000_000, 200_000)
     assert said(made) == [
-        "warn boot: 2 % of 10000000 segments since boot were sent again, should be 1 % at most; too"
-        f" few to tell now (0 within 0.0 s){found}"
+        "warn boot: 2 % of 10000000 segments since boot were lost, should be 1 % at most; too few"
+        f" to tell now (0 within 0.0 s){found}"
     ]
 
 
-def test_a_node_with_the_samples_connection_alone_is_well(made: MadeUpNode) -> None:
+@pytest.mark.parametrize(("needless", "share"), [(0, "0.0078 %"), (486, "0 %")])
+def test_a_node_with_the_samples_connection_alone_is_well(
+    made: MadeUpNode, needless: int, share: str
+) -> None:
     put(made, 0, 0)
     text = (DATA / "samples" / "ss-tni-retrans.txt").read_text()
     sent, again = re.search(r"segs_out:(\d+)", text), re.search(r"retrans:\d+/(\d+)", text)
     assert sent and again
-    put_later(made, int(sent[1]), int(again[1]))
+    put_later(made, int(sent[1]), int(again[1]), needless=needless)
     assert said(made) == [
-        "pass now: 0.0078 % of 6231680 segments were sent again within 1.0 s (0.0078 % of 6231680"
+        f"pass now: {share} of 6231680 segments were lost within 1.0 s ({share} of 6231680"
         " segments since boot)"
     ]
 
@@ -101,55 +114,61 @@ def test_a_node_with_the_samples_connection_alone_is_well(made: MadeUpNode) -> N
     ("boot", "later", "found"),
     [
         (
-            (50_000_000, 1000, 0),
-            (50_009_000, 1081, 0),
-            "pass now: 0.9 % of 9000 segments were sent again within 1.0 s (0.0022 % of 50009000"
+            (50_000_000, 1000),
+            (50_090_000, 1810),
+            "pass now: 0.9 % of 90000 segments were lost within 1.0 s (0.0036 % of 50090000"
             " segments since boot)",
         ),
         (
-            (50_000_000, 1000, 0),
-            (50_009_000, 1180, 0),
-            "warn now: 2 % of 9000 segments were sent again within 1.0 s, should be 1 % at most"
-            " (0.0024 % of 50009000 segments since boot)",
+            (50_000_000, 1000),
+            (50_090_000, 2800),
+            "warn now: 2 % of 90000 segments were lost within 1.0 s, should be 1 % at most"
+            " (0.0056 % of 50090000 segments since boot)",
         ),
         (  # what is past is past
-            (50_000_000, 1_000_000, 0),
-            (50_009_000, 1_000_001, 0),
-            "pass now: 0.011 % of 9000 segments were sent again within 1.0 s (2 % of 50009000"
-            " segments since boot)",
+            (50_000_000, 1_000_000),
+            (50_090_000, 1_000_009),
+            "pass now: 0.01 % of 90000 segments were lost within 1.0 s (2 % of 50090000 segments"
+            " since boot)",
         ),
         (
-            (50_000_000, 1000, 0),
-            (50_000_900, 1500, 0),
-            "pass boot: 0.003 % of 50000900 segments since boot were sent again; too few segments"
-            " to tell now (900 within 1.0 s)",
+            (50_000_000, 1000),
+            (50_009_000, 1500),
+            "pass boot: 0.003 % of 50009000 segments since boot were lost; too few segments to tell"
+            " now (9000 within 1.0 s)",
         ),
         (
-            (50_000_000, 1_000_000, 0),
-            (50_000_004, 1_000_000, 0),
-            "warn boot: 2 % of 50000004 segments since boot were sent again, should be 1 % at most;"
-            " too few to tell now (4 within 1.0 s)",
+            (50_000_000, 1_000_000),
+            (50_000_004, 1_000_000),
+            "warn boot: 2 % of 50000004 segments since boot were lost, should be 1 % at most; too"
+            " few to tell now (4 within 1.0 s)",
         ),
         (
-            (90_000, 45_000, 0),
-            (90_004, 45_000, 0),
+            (90_000, 45_000),
+            (90_004, 45_000),
             "skip now: too few segments to tell: 4 within 1.0 s, 90004 since boot",
         ),
         (  # a host that does not answer is no loss of the network's
             (50_000_000, 1_000_000, 999_000),
-            (50_009_000, 1_000_900, 999_900),
-            "pass now: 0 % of 9000 segments were sent again within 1.0 s (0.002 % of 50009000"
-            " segments since boot)",
+            (50_090_000, 1_009_000, 1_008_000),
+            "pass now: 0 % of 90000 segments were lost within 1.0 s (0.002 % of 50090000 segments"
+            " since boot)",
+        ),
+        (  # nor is what had arrived
+            (50_000_000, 1_000_000, 0, 999_000),
+            (50_090_000, 1_009_000, 0, 1_008_001),
+            "pass now: 0 % of 90000 segments were lost within 1.0 s (0.002 % of 50090000 segments"
+            " since boot)",
         ),
         (
-            (50_000_000, 1000, 0),
-            (10, 0, 0),
+            (50_000_000, 1000),
+            (10, 0),
             "unknown now: the counters of TCP went back between two looks",
         ),
     ],
 )
 def test_two_looks(
-    made: MadeUpNode, boot: tuple[int, int, int], later: tuple[int, int, int], found: str
+    made: MadeUpNode, boot: tuple[int, ...], later: tuple[int, ...], found: str
 ) -> None:
     put(made, *boot)
     put_later(made, *later)
@@ -174,7 +193,7 @@ def test_tables_that_cannot_be_read_are_not_known(made: MadeUpNode) -> None:
 def test_an_old_kernel_without_the_second_table(made: MadeUpNode) -> None:
     put(made, 50_000_000, 5000)
     (made.root / "proc/net/netstat").unlink()
-    assert said(made)[0].startswith("pass boot: 0.01 % of 50000000 segments since boot")
+    assert said(made)[0].startswith("pass boot: 0.01 % of 50000000 segments since boot were lost")
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -183,28 +202,30 @@ def test_every_shell_tells_the_same(made: MadeUpNode, shell: str) -> None:
     put(made, 10_000_000, 200_000, 17)
     facts = made.probe("retrans", shell=shell)
     assert facts == made.probe("retrans")
-    assert facts["looks"] == "86400.00 10000000 200000 17\n86400.00 10000000 200000 17"
+    assert facts["looks"] == "86400.00 10000000 200000 17 0\n86400.00 10000000 200000 17 0"
     assert "10.20.0.101" in facts["connections"]
 
 
 SS = """\
 State Recv-Q Send-Q Local Address:Port Peer Address:Port Process
+ESTAB 0      0      127.0.0.1:22 127.0.0.1:41000
+\t cubic rto:204 segs_out:900 retrans:0/90
 ESTAB 0      0      [::ffff:10.0.0.1]:22 [::ffff:10.0.0.2]:41000
-\t cubic rto:204 bytes_sent:1000000 bytes_retrans:10000 segs_out:900
+\t cubic rto:204 bytes_sent:1000000 bytes_retrans:10000 segs_out:9000 data_segs_out:1000 retrans:1/5
 ESTAB 0      0      [fd00::1]:22 [fd00::9]:41000 timer:(keepalive,54min,0)
-\t cubic rto:204 bytes_sent:1000000 bytes_retrans:90000 segs_out:900
+\t cubic rto:204 segs_out:900 data_segs_out:500 retrans:0/90 dsack_dups:20
 ESTAB 0      0      [fd00::1]:22 [fd00::9]:41001
-\t cubic rto:204 bytes_sent:1000000 segs_out:900
+\t cubic rto:204 segs_out:900 data_segs_out:500
 """
 
 
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        (SS, "; most to fd00::9, 4.5 % of 2 MB"),
-        (SS.split("\n", 1)[1], "; most to fd00::9, 4.5 % of 2 MB"),  # ss -H
-        # before Linux 4.19
-        (
+        (SS, "; most to fd00::9, 7 % of 1000 segments"),
+        (SS.split("\n", 1)[1], "; most to fd00::9, 7 % of 1000 segments"),  # ss -H
+        (SS.split("ESTAB 0      0      [fd00")[0], "; most to 10.0.0.2, 0.5 % of 1000 segments"),
+        (  # of Linux 3.10
             "ESTAB 0 0 10.0.0.1:22 10.0.0.2:41000\n\t cubic rto:204 retrans:0/45 segs_out:900",
             "; most to 10.0.0.2, 5 % of 900 segments",
         ),
@@ -213,7 +234,7 @@ ESTAB 0      0      [fd00::1]:22 [fd00::9]:41001
     ],
 )
 def test_the_peer_that_most_is_lost_to(text: str, found: str) -> None:
-    look = "100.00 10000000 200000 0"
+    look = "100.00 10000000 200000 0 0"
     facts = {"looks": f"{look}\n{look}", "connections": text}
     assert judged("retrans", facts)[0].partition("(0 within 0.0 s)")[2] == found
 
@@ -263,7 +284,7 @@ def test_a_network_that_loses_packets(tmp_path: Path, loses: bool) -> None:
     found = judged("retrans", told.facts, segments=100)[0]
     assert told.whole
     if loses:
-        assert re.match(r"warn now: [0-9.]+ % of \d+ segments were sent again within", found)
+        assert re.match(r"warn now: [0-9.]+ % of \d+ segments were lost within", found)
         assert "most to 10.77.0.2" in found
     else:
-        assert re.match(r"pass now: 0(\.\d+)? % of \d+ segments were sent again within", found)
+        assert re.match(r"pass now: 0(\.\d+)? % of \d+ segments were lost within", found)

@@ -78,6 +78,6 @@ def _ended_early(exit: Exit, reader: Reader) -> Unreachable:
         return Unreachable("no_process", f"no further process could be started ({words})")
     if reader.begun:
         return Unreachable("garbled", f"the script ended before its last line ({words})")
-    if exit.status == 127:
+    if exit.status in (126, 127):  # found and not to be run, or not found
         return Unreachable("no_sh", f"sh could not be run ({words})")
     return Unreachable("nologin", f"the login ran no script ({words})")

@@ -38,6 +38,7 @@ session() {
 
 # Ends a session, with root's right where a command of it may run as root.
 end_session() {
+    kill -KILL "-$1" 2>/dev/null # its first group, also where /proc does not show it
     for cc_pid in "$1" $(session "$1" | sed 's,/.*,,'); do
         kill -KILL "$cc_pid" 2>/dev/null || {
             [ "$cc_way" = sudo ] && [ -d "/proc/$cc_pid" ] && sudo -n kill -KILL "$cc_pid" 2>/dev/null
@@ -195,7 +196,8 @@ tick() {
         cc_stat=
         read -r cc_stat <"/proc/$$/stat"
         case ${cc_stat##*) } in
-        Z* | '') break ;;
+        Z*) break ;;
+        '') [ -r /proc/self/stat ] && break ;; # where nothing can be seen, the signal tells
         esac
         kill -USR1 $$ || break
     done

@@ -119,7 +119,8 @@ CODES: dict[str, Code] = {
     ),
     "no_sh": _code(
         "There is no sh on the node that could run the script.",
-        "Look at `command -v sh` in a login on the node; a POSIX sh is all that is needed.",
+        "Look at `command -v sh` and at PATH in a login on the node, which a start-up file of the "
+        "shell may empty, and at that file's rights; a POSIX sh is all that is needed.",
     ),
     "cut": _code(
         "The connection broke while the script ran, or nothing more was heard of it for 20 s.",

@@ -37,7 +37,7 @@ class Exit:
     stderr: str
 
 
-SCRIPT_LIMIT = 8 << 20  # bytes that may come while a script runs, whatever becomes of them
+SCRIPT_LIMIT = 4 << 20  # bytes that may come while a script runs, whatever becomes of them
 
 
 def check_flood(count: int) -> None:

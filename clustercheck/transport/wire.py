@@ -30,6 +30,8 @@ from clustercheck.transport import check_flood
 POLL = 1.0  # seconds after which paramiko's thread looks at its own state
 BUFFER = 65536
 LARGEST_PACKET = 1 << 18  # bytes, as OpenSSH's; paramiko would wait for 4 GiB
+MUCH = 1 << 19  # bytes; whoever sends more is read at leisure, for it takes others' time
+PAUSE = 0.01
 GREETING_LIMIT = 262144  # bytes that a peer may send before it has shown a host key
 
 # Authenticated ciphers first: with the others paramiko compares each packet's MAC byte by byte.
@@ -106,6 +108,8 @@ class Wire:
         elif self.script_bytes is not None:
             self.script_bytes += len(data)
             check_flood(self.script_bytes)
+            if self.script_bytes > MUCH:
+                time.sleep(PAUSE)
 
     def begin_script(self, deadline: float) -> None:
         """A script is to run, until the deadline; what comes from now on is counted."""

@@ -16,7 +16,12 @@ BUSY = 50
 
 
 def judge_pcie(facts: Facts, found: list[Board], wanted: int) -> Iterator[Finding]:
-    """Findings on width and generation; wanted: lanes, 0 for as many as GPU and slot can."""
+    """Findings on width and generation.
+
+    wanted: lanes, 0 for as many as GPU and slot can, -1 for no matter.
+    """
+    if wanted < 0:
+        return
     of_bus = _widths(facts)
     narrow, told, notes = [], 0, []
     widest: dict[str, int] = {}
@@ -104,7 +109,8 @@ def judge_nvlink(facts: Facts, wanted: int) -> Iterator[Finding]:
     for gpu in found:
         most[gpu.name] = max(most.get(gpu.name, 0), len(gpu.active))
     if not found or not any(gpu.active or gpu.inactive for gpu in found):
-        message = "no GPU has NVLink"
+        all_down = "inactive" in facts["nvlink"].lower()
+        message = "no NVLink of any GPU is active" if all_down else "no GPU has NVLink"
         if wanted > 0:
             yield fail("nvlink", f"{message}, should be {wanted} links on each", SEE_LINKS)
         else:

@@ -130,7 +130,7 @@ def grade(event: Event) -> Grade:
     """How much a kind of event says against the GPU."""
     word = _word(event.line)
     if event.switch:
-        return "drain" if word == "fatal" else "note"
+        return "drain" if word == "fatal" else "watch"
     if event.code == ADVICE:
         action = ACTION.search(event.line)
         if action is None:
@@ -200,7 +200,7 @@ def judge_log(
 def _span(facts: Facts, first: str, hours: int) -> str:
     """How far back the log was looked at: it may begin later than asked for."""
     uptime, begins = _seconds(facts.get("uptime", "")), _seconds(first)
-    if uptime is None:
+    if uptime is None or (begins is None and facts["log_from"] == "dmesg"):
         return "in the kernel's log"
     if uptime <= hours * 3600 and not (begins and begins > 60):
         return f"since the boot {_hours(uptime)} ago"
@@ -251,7 +251,8 @@ def _told(some: list[Event]) -> str:
 
 def _meaning(event: Event) -> str:
     if event.switch:
-        return "a fault of an NVSwitch that it calls fatal"
+        fatal = "" if _word(event.line) == "fatal" else "not "
+        return f"a fault of an NVSwitch that it calls {fatal}fatal"
     if event.code == ADVICE and (action := ACTION.search(event.line)):
         return f"the driver asks for: {action[1]}"
     row = table().get(event.code)

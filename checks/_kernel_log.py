@@ -44,6 +44,7 @@ PICK_HEAD = r"""
         NF { lines++ }
         first == "" && match($0, /\[ *[0-9]+\.[0-9]+\]/) {
             first = substr($0, RSTART + 1, RLENGTH - 2)
+            sub(/^ +/, "", first)
         }
 """
 PICK_TAIL = r"""

@@ -65,8 +65,11 @@ class Options:
     ecc_uncorrected: Annotated[int, Ge(0)] = option(
         0, "uncorrected memory errors of a GPU since its driver was loaded that pass", unit="errors"
     )
-    pcie_width: Annotated[int, Ge(0), Le(32)] = option(
-        0, "lanes that each GPU's PCIe link must have; 0: as many as GPU and slot can", unit="lanes"
+    pcie_width: Annotated[int, Ge(-1), Le(32)] = option(
+        0,
+        "lanes that each GPU's PCIe link must have; 0: as many as GPU and slot can, -1: PCIe is not"
+        " looked at",
+        unit="lanes",
     )
     nvlink_links: Annotated[int, Ge(-1), Le(64)] = option(
         -1,

@@ -246,6 +246,7 @@ def test_lanes_that_are_wanted(node: MadeUpNode) -> None:
     found = said(node, pcie_width=16)
     assert "fail pcie: PCIe lanes: GPU 0 (0000:10:00.0): x8, should be x16" in found
     assert any(line.startswith("pass pcie") for line in said(node, pcie_width=8))
+    assert not any(" pcie: " in line for line in said(node, pcie_width=-1))
 
 
 def test_the_generation_counts_only_while_the_gpu_works(node: MadeUpNode) -> None:

@@ -165,7 +165,7 @@ def test_case_021_links_that_are_inactive_by_design(node: MadeUpNode) -> None:
         (
             NVL.partition("\t")[0] + "\t all links are inActive\n",
             2,
-            "fail nvlink: no GPU has NVLink, should be 2 links on each",
+            "fail nvlink: no NVLink of any GPU is active, should be 2 links on each",
         ),
     ],
 )
@@ -244,6 +244,16 @@ def test_the_time_that_is_looked_at(node: MadeUpNode) -> None:
     assert xid(node, uptime=7200) == "pass xid: no Xid that blames a GPU since the boot 2.0 h ago"
 
 
+def test_a_log_with_dates_in_place_of_seconds(node: MadeUpNode) -> None:
+    install(node, xml(gpu(0)), uptime=813000)
+    node.says(
+        "dmesg", "[Mon Sep 14 04:48:45 2026] NVRM: Xid (PCI:0000:02:00): 79, pid=9962, lost\n"
+    )
+    assert said(node)[0].startswith("fail xid: Xid 79 on 0000:02:00 (the GPU no longer answers")
+    node.says("dmesg", "[Mon Sep 14 04:48:45 2026] NVRM: loading NVIDIA UNIX\n")
+    assert said(node)[0] == "pass xid: no Xid that blames a GPU in the kernel's log"
+
+
 def test_a_log_that_does_not_reach_back_says_so(node: MadeUpNode) -> None:
     install(node, xml(gpu(0)), dmesg="[805800.000000] usb 1-1: new device\n", uptime=813000)
     assert said(node)[0] == (
@@ -289,8 +299,9 @@ def test_switches_count_in_numbers_of_their_own(node: MadeUpNode) -> None:
     switch = (
         "[812331.1] nvidia-nvswitch0: SXid (PCI:0000:05:00.0): {}, Link 32 egress error (First)"
     )
-    assert xid(node, switch.format("79, Non-fatal")).startswith(
-        "pass xid: no Xid that blames a GPU"
+    assert xid(node, switch.format("79, Non-fatal")) == (
+        "warn xid: SXid 79 on 0000:05:00, 11 min ago (a fault of an NVSwitch that it calls not"
+        " fatal) in the last 24 h"
     )
     assert xid(node, switch.format("12028, Fatal")) == (
         "fail xid: SXid 12028 on 0000:05:00, 11 min ago (a fault of an NVSwitch that it calls"

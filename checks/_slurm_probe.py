@@ -233,17 +233,18 @@ if [ "$ask" != never ] && [ "$ask" != here ]; then
     if have scontrol; then
         said=$(within 10 scontrol show node -o 2>&1)
         status=$?
-        ping=$(within 9 scontrol ping 2>&1)
-        fact asked.ping_status "$?"
-        fact asked.ping "$ping"
+        fact asked.ping "$(within 9 scontrol ping 2>&1 | head -c 4000)"
     else
         status=127 said='no scontrol'
     fi
-    if [ "$status" != 0 ] && [ "$status" != 124 ] && have sinfo; then
-        if rows=$(within 9 sinfo -h -N -o '%N %P %t' 2>/dev/null); then
+    case $status$said in
+    0* | 124* | *'timed out'* | *contact*) ;; # sinfo would wait as long for the same
+    *)
+        if have sinfo && rows=$(within 9 sinfo -h -N -o '%N %P %t' 2>/dev/null); then
             status=0 said=$rows
         fi
-    fi
+        ;;
+    esac
     fact asked.status "$status"
     if [ "$status" = 0 ]; then
         printf '%s\n' "$said" | awk '

@@ -335,7 +335,7 @@ CODES = {
 }
 
 CHECK = Check(
-    title="Munge: credentials and its key",
+    title="Credentials and the key of Munge",
     options=Options(),
     judge=judge,
     codes=CODES,

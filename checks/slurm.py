@@ -83,7 +83,7 @@ class Options:
         64, "free space that SlurmdSpoolDir needs, below which jobs cannot be started", unit="MB"
     )
     same_conf: bool = option(
-        True, "slurm.conf, what it includes and cgroup.conf must say the same on all nodes"
+        True, "what slurm.conf, its includes and cgroup.conf say must be the same on all nodes"
     )
 
 
@@ -220,7 +220,7 @@ CODES = {
     "spool_mode": Code("Who may write to SlurmdSpoolDir.", (SPOOL_MODE,)),
     "gres": Code("GPUs that Slurm counts on, against device files on the node.", (GRES,)),
     "conf": Code(
-        "slurm.conf, what it includes and cgroup.conf against those of the other nodes. Comments"
+        "The file slurm.conf, what it includes and cgroup.conf against those of the other nodes. Comments"
         " and blanks do not count.",
         (SAME_CONF,),
     ),
@@ -228,7 +228,7 @@ CODES = {
 }
 
 CHECK = Check(
-    title="Slurm: node state, slurmd, spool directory, GPUs, slurm.conf",
+    title="State in Slurm, slurmd and its spool directory, GPUs, slurm.conf",
     options=Options(),
     judge=judge,
     codes=CODES,

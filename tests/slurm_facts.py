@@ -25,7 +25,6 @@ SLURM = {
 # The one that was asked what its controller says.
 ASKED = {
     **SLURM,
-    "asked.ping_status": "0",
     "asked.ping": "Slurmctld(primary) at ctl is UP\nSlurmctld(backup) at ctl2 is DOWN",
     "asked.status": "0",
     "asked.nodes": "NodeName=node01 NodeHostName=node01 NodeAddr=node01 State=IDLE+DRAIN"

@@ -87,9 +87,12 @@ one_interface() {
         number model "$1/device/device"
         number downs "$1/carrier_down_count"
         [ -z "$value" ] && number changes "$1/carrier_changes"
+        bond=''
         for place in "$1"/upper_*; do
-            [ -d "$place/bonding" ] && line="$line bond=${place##*/upper_}"
+            [ -d "$place/bonding" ] && bond=${place##*/upper_}
         done
+        [ -z "$bond" ] && [ -d "$1/master/bonding" ] && bond=master # kernels before 3.13
+        [ -n "$bond" ] && line="$line bond=$bond"
         counters "$1" ''
     fi
     printf '%s\n' "$line"

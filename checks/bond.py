@@ -107,6 +107,9 @@ class Options:
     members: Annotated[int, Ge(0)] = option(
         0, "members that each bond should have; 0 asks only that they agree", unit="interfaces"
     )
+    spare: bool = option(
+        False, "members in an LACP aggregator that is not the active one are a spare, as is meant"
+    )
 
 
 def judge(facts: Facts, options: Options) -> Iterator[Finding]:
@@ -122,10 +125,10 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
         yield skip("members", "none is set up")
     for bond in bonds:
         wanted = any(fnmatchcase(bond.name, pattern) for pattern in options.bonds)
-        yield from _one(bond, options.members, wanted=wanted)
+        yield from _one(bond, options, wanted=wanted)
 
 
-def _one(bond: Bond, least: int, *, wanted: bool) -> Iterator[Finding]:
+def _one(bond: Bond, options: Options, *, wanted: bool) -> Iterator[Finding]:
     if not bond.is_read:
         yield unknown("members", f"/proc/net/bonding/{bond.name} cannot be read")
         return
@@ -135,9 +138,9 @@ def _one(bond: Bond, least: int, *, wanted: bool) -> Iterator[Finding]:
     if not bond.mode or not all(member.state for member in bond.members.values()):
         yield unknown("members", f"what is told of {bond.name} cannot be read")
         return
-    yield from _members(bond, least)
+    yield from _members(bond, options.members)
     if bond.mode == LACP:
-        yield from _partners(bond)
+        yield from _partners(bond, spare=options.spare)
     yield from _speeds(bond)
     if not bond.is_watched and bond.members:
         message = f"{bond.name} does not watch its members (miimon 0), should every 100 ms"
@@ -180,7 +183,7 @@ def _list(parts: list[str]) -> str:
     return f"; {', '.join(parts)}" if parts else ""
 
 
-def _partners(bond: Bond) -> Iterator[Finding]:
+def _partners(bond: Bond, *, spare: bool) -> Iterator[Finding]:
     """Which members that are up take no part: the switch's side of LACP."""
     up = [
         member for member in bond.members.values() if member.is_up and member.carrier is not False
@@ -201,6 +204,8 @@ def _partners(bond: Bond) -> Iterator[Finding]:
         elif None not in (member.aggregator, bond.aggregator) and (
             member.aggregator != bond.aggregator
         ):
+            if spare and member.is_answered:
+                continue
             idle.append(
                 f"{member.name} is in aggregator {member.aggregator}, and {bond.aggregator} is the"
                 " active one"
@@ -219,7 +224,7 @@ def _partners(bond: Bond) -> Iterator[Finding]:
         message = f"whether {bond.name} has an LACP partner is told to root only"
         yield unknown("partner", message, SEE_AS_ROOT)
     else:
-        yield ok("partner", f"{bond.name} has its LACP partner on every member that is up")
+        yield ok("partner", f"{bond.name} has an LACP partner on every member that is up")
 
 
 def _speeds(bond: Bond) -> Iterator[Finding]:

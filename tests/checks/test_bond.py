@@ -39,14 +39,14 @@ def told(text: str) -> dict[str, str]:
     [
         (
             "lacp-good",
-            [UP, "pass partner: bond1 has its LACP partner on every member that is up"],
+            [UP, "pass partner: bond1 has an LACP partner on every member that is up"],
         ),
         (
             "lacp-member-down",
             [
                 "warn members: bond1 (802.3ad) has 1 of 2 members up; ens1f1 is down (failed 3"
                 " times)",
-                "pass partner: bond1 has its LACP partner on every member that is up",
+                "pass partner: bond1 has an LACP partner on every member that is up",
             ],
         ),
         (
@@ -78,13 +78,13 @@ def test_samples(made: MadeUpNode, sample: str, found: list[str]) -> None:
     [
         (
             "lacp-good",
-            [UP, "pass partner: bond1 has its LACP partner on every member that is up"],
+            [UP, "pass partner: bond1 has an LACP partner on every member that is up"],
         ),
         (
             "lacp-member-down",
             [
                 "warn members: bond1 (802.3ad) has 1 of 2 members up; m1 is down (failed once)",
-                "pass partner: bond1 has its LACP partner on every member that is up",
+                "pass partner: bond1 has an LACP partner on every member that is up",
             ],
         ),
         (
@@ -197,8 +197,8 @@ def test_old_kernels_tell_others_less(made: MadeUpNode) -> None:
 @pytest.mark.parametrize(
     ("actor", "partner", "found"),
     [
-        (61, 61, "pass partner: bond1 has its LACP partner on every member that is up"),
-        (63, 61, "pass partner: bond1 has its LACP partner on every member that is up"),
+        (61, 61, "pass partner: bond1 has an LACP partner on every member that is up"),
+        (63, 61, "pass partner: bond1 has an LACP partner on every member that is up"),
         (
             15,
             7,
@@ -219,6 +219,26 @@ def test_lacp_states(made: MadeUpNode, actor: int, partner: int, found: str) -> 
     made.file(f"{states}actor_oper_port_state", f"{actor}\n")
     made.file(f"{states}partner_oper_port_state", f"{partner}\n")
     assert judged("bond", made.probe("bond"))[1] == found
+
+
+def test_a_second_switch_that_is_a_spare(made: MadeUpNode) -> None:
+    put(made, "lacp-two-switches", "user")
+    assert judged("bond", made.probe("bond"), spare=True) == [
+        UP,
+        "pass partner: bond1 has an LACP partner on every member that is up",
+    ]
+    put(made, "lacp-one-port-plain", "user")  # one without LACP is none
+    assert judged("bond", made.probe("bond"), spare=True)[1].startswith("warn partner: ")
+
+
+def test_a_bond_of_infiniband(made: MadeUpNode) -> None:
+    put(made, "active-good")
+    text = (made.root / "proc/net/bonding/bond1").read_text()
+    mode = "(active-backup)"
+    made.file("/proc/net/bonding/bond1", text.replace(mode, f"{mode} (fail_over_mac active)"))
+    assert judged("bond", made.probe("bond")) == [
+        "pass members: bond1 (active-backup) has 2 of 2 members up"
+    ]
 
 
 def test_a_slow_member(made: MadeUpNode) -> None:

@@ -395,6 +395,16 @@ def test_a_slower_interface_than_on_most_nodes(tmp_path: Path) -> None:
     assert compared(nodes, interfaces=("eno*",)) == [slow]
 
 
+@pytest.mark.parametrize("below", ["upper_bond0", "master"])
+def test_whose_member_it_is(made: MadeUpNode, below: str) -> None:
+    put(made, "eth0", carrier=False)
+    made.file(f"/sys/class/net/eth0/{below}/bonding/slaves", "eth0\n")
+    line = made.probe("link")["interfaces"]
+    assert f" bond={below.removeprefix('upper_')} " in line
+    usual = {"interfaces": line.replace("carrier=0", "carrier=1"), "modes": ""}
+    assert compared({"a": usual, "b": usual, "c": {"interfaces": line, "modes": ""}}) == []
+
+
 LINES = {
     "usual": "eth0 kind=real type=1 carrier=1 speed=25000 vendor=1 model=2",
     "slow": "eth0 kind=real type=1 carrier=1 speed=10000 vendor=1 model=2",

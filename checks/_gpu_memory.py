@@ -29,7 +29,11 @@ def judge_memory(facts: Facts, gpus: list[Gpu], held_mib: int) -> Iterator[Findi
 
     held_mib: MiB that may be in use on a GPU without a process.
     """
-    apart = [gpu for gpu in gpus if gpu.used is None or gpu.total is None]
+    denied = [gpu for gpu in gpus if gpu.denied]
+    if denied:
+        message = f"{names(denied)}: the login user may not see how much memory is in use"
+        yield unknown("memory", message, LOOK_AS_ROOT)
+    apart = [gpu for gpu in gpus if (gpu.used is None or gpu.total is None) and not gpu.denied]
     if apart:
         yield skip(
             "memory",

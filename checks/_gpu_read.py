@@ -30,6 +30,7 @@ class Gpu:
     capability: compute capability, "8.0". total, used: memory in MiB; None where not reported.
     mig: it is cut into MIG devices. host_of: "Host VGPU" where virtual machines share it.
     broken: what stands in place of values when the GPU does not answer any more.
+    denied: the login user may not see how much memory is in use.
     """
 
     index: str
@@ -44,6 +45,7 @@ class Gpu:
     mig: bool = False
     host_of: str = ""
     broken: str = ""
+    denied: bool = False
 
     @property
     def title(self) -> str:
@@ -163,6 +165,7 @@ def gpus(facts: Facts) -> list[Gpu]:
                 mig=row.get("mig.mode.current") == "Enabled",
                 host_of=modes.get(short(address), ""),
                 broken=next((cell for cell in row.values() if BROKEN.fullmatch(cell)), ""),
+                denied="Insufficient Permissions" in row.get("memory.used", ""),
             )
         )
     return found or _of_table(facts["gpus"])

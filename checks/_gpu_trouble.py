@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from clustercheck.check import Facts, Finding, fail, unknown
 
-from ._gpu_read import models, versions
+from ._gpu_read import Gpu, gpus, models, versions
 from ._gpu_remedies import (
     GET_TOOL,
     GIVE_RIGHTS,
@@ -102,10 +102,19 @@ def trouble(facts: Facts, answer_seconds: int) -> Finding | None:
         return fail("driver", f"the driver does not answer: {line}", SEE_NVML)
     if status in ("126", "127"):
         return unknown("tool", f"nvidia-smi cannot be run: {line or 'no word why'}", GET_TOOL)
+    broken = [gpu for gpu in gpus(facts) if gpu.broken]
+    if status != "0" and broken:
+        return lost(broken)
     if status != "0":
         said = f": {line[:200]}" if line else ", and says nothing"
         return unknown("answer", f"{asked} ends with status {status}{said}", SEE_DEVICES)
     return None
+
+
+def lost(broken: list[Gpu]) -> Finding:
+    """GPUs that are still listed, with words in place of values."""
+    words = "; ".join(f"{gpu.title} answers {gpu.broken.strip('[]')}" for gpu in broken)
+    return fail("lost", f"{words}; should tell its temperature and state", SEE_LOST)
 
 
 def _mismatch(facts: Facts, line: str) -> Finding:

@@ -43,7 +43,7 @@ from ._gpu_remedies import (
     SEE_WHOSE,
     SET_VERSION,
 )
-from ._gpu_trouble import cards, is_loaded, no_driver, nvidias, plural, trouble
+from ._gpu_trouble import cards, is_loaded, lost, no_driver, nvidias, plural, trouble
 from ._gpu_wanted import judge_cuda
 
 MAKERS = {"1002": "AMD", "8086": "Intel"}
@@ -86,7 +86,10 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
         problem: Finding | None = _no_tool(facts, options)
     else:
         problem = trouble(facts, options.answer_seconds)
-    if no_gpu and problem and problem.code in ("driver", "tool"):
+    # where the bus cannot be read, nvidia-smi alone tells that there should be a GPU
+    unseen = facts["pci"] == "unreadable" and facts["tool"] != "absent"
+    no_fault = ("tool",) if unseen else ("driver", "tool")
+    if no_gpu and problem and problem.code in no_fault:
         yield _none(facts, options)
     elif problem and problem.code == "devices" and facts["container"] and options.count <= 0:
         yield skip("none", "no GPU was given to this container")
@@ -139,8 +142,7 @@ def _answered(facts: Facts, options: Options) -> Iterator[Finding]:
     yield from _driver(facts, of_driver, options)
     broken = [gpu for gpu in found if gpu.broken]
     if broken:
-        words = "; ".join(f"{gpu.title} answers {gpu.broken.strip('[]')}" for gpu in broken)
-        yield fail("lost", f"{words}; should tell its temperature and state", SEE_LOST)
+        yield lost(broken)
     yield from _count(facts, found, options)
     yield from _model(found, options)
     yield from _module(found, of_driver)

@@ -232,6 +232,27 @@ def test_words_in_place_of_a_list_of_processes() -> None:
     assert statuses(judged("gpu", facts(text, "[N/A]")))["memory"] == "unknown"
 
 
+def test_gpus_that_are_lost_are_named_whatever_the_exit_status() -> None:
+    gone = ", ".join(["1", *["[GPU is lost]"] * 11])
+    told = facts(listed(gpu(0), gpu(1)), status="15") | {"gpus": listed(gpu(0), gone)}
+    assert judged("gpu", told) == [
+        "fail lost: GPU 1 answers GPU is lost; should tell its temperature and state"
+    ]
+
+
+def test_memory_that_the_login_user_may_not_see_is_not_shared_with_the_cpu() -> None:
+    told = facts(listed(gpu(0, "[Insufficient Permissions]")))
+    assert judged("gpu", told)[-1] == (
+        "unknown memory: GPU 0: the login user may not see how much memory is in use"
+    )
+
+
+def test_where_the_bus_cannot_be_read_nvidia_smi_is_believed() -> None:
+    told = facts(recorded("smi-no-driver"), status="9", **NOT_LOADED | {"pci": "unreadable"})
+    (found,) = judged("gpu", told)
+    assert found.startswith("fail driver: nvidia-smi is there, and no driver of NVIDIA's")
+
+
 @pytest.mark.parametrize(
     ("said", "which"),
     [

@@ -143,7 +143,7 @@ def _judge_one(
 ) -> Iterator[Finding]:
     place = one.place
     if isinstance(space, str):
-        if space.startswith("No such file"):
+        if space.startswith(("No such file", "can't find mount point")):  # as busybox says
             yield fail("missing", f"{place} is not there", NAME_PLACE)
         elif space.startswith(("Permission denied", "Operation not permitted")):
             yield unknown("space", f"{place} may not be looked at by this user", SEE_SYSTEM)

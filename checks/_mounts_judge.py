@@ -29,6 +29,7 @@ DISK = (
 )
 # Read-only by nature, whatever the mount says.
 IMAGES = ("squashfs", "iso9660", "udf", "erofs", "cramfs", "romfs")
+MADE_READ_ONLY = re.compile("Remounting filesystem read-only|forced readonly|Shutting down", re.I)
 # Not needed once the node runs.
 BOOT = ("/boot", "/boot/efi", "/efi")
 # What a mount without an option has: findmnt shows "noexec" and never "exec".
@@ -167,7 +168,8 @@ def judge_read_only(facts: Facts, view: View, allowed: Collection[str]) -> Itera
                 yield (warn if mount.target in BOOT else fail)("read_only", message + log, MEND_IT)
                 continue
             # an option makes the mount itself ro as well
-            if "emergency_ro" in mount.options or ("ro" in mount.options and "rw" in mount.own):
+            by_kernel = "rw" in mount.own or MADE_READ_ONLY.search(log)
+            if "emergency_ro" in mount.options or ("ro" in mount.options and by_kernel):
                 message = f"{what} was made read-only by the kernel after an error"
                 yield (warn if mount.target in BOOT else fail)("read_only", message + log, MEND_IT)
                 continue
@@ -196,15 +198,17 @@ def _errors(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _last_words(log: str, mount: Mount) -> str:
-    """The kernel's last line about the mount's device, errors before all."""
-    name = mount.source.rpartition("/")[2]
-    major, _, minor = mount.device.partition(":")
-    names = [re.escape(name), *([f"dm-{minor}"] if whole(major) and whole(minor) else [])]
+    """The kernel's last error of the mount's device, and that it was made read-only."""
+    names = [re.escape(mount.source.rpartition("/")[2])]
+    _, _, minor = mount.device.partition(":")
+    if mount.source.startswith("/dev/mapper/") and re.fullmatch("[0-9]{1,7}", minor):
+        names.append(f"dm-{minor}")
     about = re.compile(rf"\b(?:{'|'.join(names)})\b")
     lines = [line.strip() for line in log.split("\n")[-40:] if about.search(line[:400])]
-    errors = [line for line in lines if "error" in line.lower()]
-    best = (errors or lines)[-1:]
-    return f"; the kernel's log: {best[0][:200]}" if best else ""
+    made = [line for line in lines if MADE_READ_ONLY.search(line)]
+    errors = [line for line in lines if "error" in line.lower() and line not in made]
+    best = [*errors[-1:], *made[-1:]]
+    return f"; the kernel's log: {'; '.join(line[:200] for line in best)}" if best else ""
 
 
 def judge_dead(facts: Facts, view: View) -> Iterator[Finding]:

@@ -68,7 +68,7 @@ if [ $# -gt 0 ] && grep -q ' - autofs ' "$ROOT/proc/self/mountinfo"; then
 fi
 
 # Lines "entry …" of fstab, "mount …" of mountinfo, "absent PLACE SOURCE" of what should be there,
-# and the places that are "local" block devices, "shared" (but NFS), and made "ro" by the kernel.
+# and the places that are "local" block devices, "shared" (but NFS), or "ro" and not so by fstab.
 found=$(wanted=$wanted awk '
     BEGIN {
         n = split(ENVIRON["wanted"], names, "\n")
@@ -91,6 +91,7 @@ found=$(wanted=$wanted awk '
         while (target ~ /.\/$/) target = substr(target, 1, length(target) - 1)
         named[target] = 1
         source[target] = $1
+        meant[target] = ("," $4 ",") ~ /,ro,/
         if (++entries <= 300) print "entry " $1, target, $3, $4
         if (target !~ /^\// || $3 ~ /^(nfs4?|swap|ignore)$/) next
         if (("," $4 ",") ~ /,(noauto|x-systemd.automount|comment=systemd.automount),/) next
@@ -123,9 +124,9 @@ found=$(wanted=$wanted awk '
             if (seen[device[target]]++) continue
             if (what ~ disk) {
                 if (locals++ < 60) print "local " target
-                flags = "," whole[target] ","
-                if (flags ~ /,(emergency_ro|shutdown),/ ||
-                    ("," own[target] ",") ~ /,rw,/ && flags ~ /,ro,/) print "ro " target
+                flags = "," own[target] "," whole[target] ","
+                if (flags ~ /,(emergency_ro|shutdown),/ || flags ~ /,ro,/ && !meant[target])
+                    print "ro " target
             } else if (what ~ cluster && what !~ desktop && touched++ < 40) print "shared " target
         }
     }' table=1 "$table" table=2 "$ROOT/proc/self/mountinfo")

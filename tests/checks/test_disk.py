@@ -557,6 +557,12 @@ def test_this_machine(shell: str) -> None:
     assert nowhere[0] == "fail missing: /nowhere is not there"
 
 
+def test_a_place_that_is_not_there_as_df_of_busybox_says_it() -> None:
+    told = {**DISK, "space@1": "df: /data: can't find mount point", "inodes@1": ""}
+    told["asked@1"] = "- - /data"
+    assert judged("disk", told)[0] == "fail missing: /data is not there"
+
+
 def test_a_node_with_every_fault() -> None:
     assert [said.split(":")[0] for said in judged("disk", DISK_FULL, quota=True)] == [
         "fail space",

@@ -319,12 +319,15 @@ def test_what_a_user_has_mounted_for_himself(state: str, expected: list[str]) ->
     [
         (line("/local", whole="ro,errors=remount-ro"), "fail read_only: /local (ext4 on /dev/sdb1) "
          "was made read-only by the kernel after an error; the kernel's log: [12.5] EXT4-fs error "
-         "(device sdb1): bad block bitmap"),
+         "(device sdb1): bad block bitmap; [12.6] EXT4-fs (sdb1): Remounting filesystem read-only"),
         (line("/local", whole="rw,emergency_ro"), "fail read_only: /local (ext4 on /dev/sdb1) "
          "was made read-only by the kernel after an error; the kernel's log: [12.5] EXT4-fs error "
-         "(device sdb1): bad block bitmap"),
+         "(device sdb1): bad block bitmap; [12.6] EXT4-fs (sdb1): Remounting filesystem read-only"),
         (line("/local", own="ro,relatime", whole="ro"), "fail read_only: /local (ext4 on /dev/sdb1)"
-         " is read-only, and /etc/fstab does not say so"),
+         " was made read-only by the kernel after an error; the kernel's log: [12.5] EXT4-fs error "
+         "(device sdb1): bad block bitmap; [12.6] EXT4-fs (sdb1): Remounting filesystem read-only"),
+        (line("/local", own="ro", whole="ro", source="/dev/sdd1"), "fail read_only: /local (ext4 on"
+         " /dev/sdd1) is read-only, and /etc/fstab does not say so"),
         (line("/local", kind="xfs", whole="rw,attr2"), ""),
         (line("/local", kind="squashfs", own="ro", whole="ro"), ""),
     ],
@@ -340,6 +343,18 @@ def test_what_became_read_only(node: MadeUpNode, mount: str, expected: str, shel
     mounted(node, ROOT, mount)
     there = "pass there: mounted as wanted: /local"
     assert found(node, shell) == [*filter(None, [expected]), there]
+
+
+def test_read_only_by_the_kernel_needs_no_fstab(node: MadeUpNode, shell: str) -> None:
+    node.says("dmesg", "[9.5] BTRFS info (device dm-3: state E): forced readonly\n")
+    root = "27 1 253:3 / / ro,relatime shared:1 - btrfs /dev/mapper/vg-root ro,space_cache=v2"
+    mounted(node, root)
+    assert found(node, shell) == [
+        "fail read_only: / (btrfs on /dev/mapper/vg-root) was made read-only by the kernel after an"
+        " error; the kernel's log: [9.5] BTRFS info (device dm-3: state E): forced readonly"
+    ]
+    node.says("dmesg", "[9.5] BTRFS info (device dm-30: state E): forced readonly\n")
+    assert found(node, shell) == ["skip none: no mount is wanted, and none is at fault"]
 
 
 def test_read_only_on_purpose(node: MadeUpNode) -> None:

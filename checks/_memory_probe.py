@@ -44,7 +44,8 @@ for folder in "$ROOT"/sys/fs/cgroup/system.slice/*slurmstepd.scope/job_[0-9]* \
     "$ROOT"/sys/fs/cgroup/*/slurm*/uid_[0-9]*/job_[0-9]* \
     "$ROOT"/sys/fs/cgroup/pbs_jobs.service/jobid/[0-9]* \
     "$ROOT"/sys/fs/cgroup/*/pbs_jobs.service/jobid/[0-9]* \
-    "$ROOT"/sys/fs/cgroup/lsf/*/job.* "$ROOT"/sys/fs/cgroup/*/lsf/*/job.*; do
+    "$ROOT"/sys/fs/cgroup/lsf/*/job.* "$ROOT"/sys/fs/cgroup/*/lsf/*/job.* \
+    "$ROOT"/sys/fs/cgroup/kubepods* "$ROOT"/sys/fs/cgroup/memory/kubepods*; do
     [ -d "$folder" ] && job=${folder##*/} && break
 done
 if [ -z "$job" ] && [ $((total / 5)) -gt "$available" ]; then

@@ -115,6 +115,24 @@ def test_memory_errors(node: MadeUpNode, changed: dict[str, str], words: str) ->
     assert words in of_gpu(node, "ecc", **changed)
 
 
+def test_memory_errors_as_drivers_before_450_tell_them(node: MadeUpNode) -> None:
+    """Of each kind of memory and of all, single ones beside double ones."""
+
+    def kinds(single: int, double: int) -> str:
+        of = "<{0}><device_memory>{1}</device_memory><total>{1}</total></{0}>"
+        both = of.format("single_bit", single) + of.format("double_bit", double)
+        return both.replace("><", ">\n<")
+
+    head, _, tail = gpu(0, product_name="Tesla K80").partition("<ecc_errors>")
+    tail = tail.partition("</ecc_errors>")[2]
+    old = f"<volatile>\n{kinds(9, 2)}\n</volatile>\n<aggregate>\n{kinds(9, 5)}\n</aggregate>"
+    install(node, xml(f"{head}<ecc_errors>\n{old}\n</ecc_errors>{tail}"))
+    assert (
+        "warn ecc: uncorrected memory errors since the driver was loaded: GPU 0 (0000:10:00.0): 2;"
+        " should be 0 at most" in said(node)
+    )
+
+
 def test_memory_errors_that_are_allowed(node: MadeUpNode) -> None:
     install(node, xml(gpu(0, dram_uncorrectable="2")), nvlink=LINKS)
     assert "pass ecc: 2 uncorrected memory errors on 1 GPU since the driver was loaded" in said(

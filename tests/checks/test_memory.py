@@ -63,6 +63,7 @@ def test_little_is_available_and_no_job_runs(node: MadeUpNode, shell: str) -> No
         "/sys/fs/cgroup/system.slice/node07_slurmstepd.scope/job_1234/cgroup.procs",
         "/sys/fs/cgroup/memory/slurm/uid_1001/job_77/memory.limit_in_bytes",
         "/sys/fs/cgroup/memory/slurm_node07/uid_1001/job_77/memory.limit_in_bytes",
+        "/sys/fs/cgroup/kubepods.slice/memory.max",
         "/sys/fs/cgroup/pbs_jobs.service/jobid/12.server/memory.max",
     ],
 )

@@ -149,10 +149,10 @@ case " $tools " in
     if [ -n "$slurmd" ]; then
         # of several slurmds on one machine, the one that was found
         case $words in
-        *-N*) set -- "$node" ;;
+        *-N*) set -- env SLURMD_NODENAME="$node" ;;
         *) set -- ;;
         esac
-        said=$(within 4 scontrol show slurmd "$@" 2>&1)
+        said=$(within 4 "$@" scontrol show slurmd 2>&1)
         fact answer_status "$?"
         fact answer "$said"
     fi

@@ -204,7 +204,8 @@ def _judge_gres(facts: Facts, record: Record) -> Iterator[Finding]:
     # instances of a GPU that is cut in slices have no device file of that name
     if not wanted.number or wanted.sliced or devices is None or facts.get("installed") != "yes":
         return
-    said = f"{wanted.number} GPUs in Slurm's configuration ({record.gres[:200]})"
+    gpus = "1 GPU" if wanted.number == 1 else f"{wanted.number} GPUs"
+    said = f"{gpus} in Slurm's configuration ({record.gres[:200]})"
     if devices < wanted.number and "gres/" not in record.reason:  # else it is the state's cause
         yield fail("gres", f"{said}, {devices} device files /dev/nvidiaN", GRES)
     elif devices >= wanted.number:

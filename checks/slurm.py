@@ -220,8 +220,8 @@ CODES = {
     "spool_mode": Code("Who may write to SlurmdSpoolDir.", (SPOOL_MODE,)),
     "gres": Code("GPUs that Slurm counts on, against device files on the node.", (GRES,)),
     "conf": Code(
-        "The file slurm.conf, what it includes and cgroup.conf against those of the other nodes. Comments"
-        " and blanks do not count.",
+        "What slurm.conf, its includes and cgroup.conf say, against those of the other nodes."
+        " Comments and blanks do not count.",
         (SAME_CONF,),
     ),
     "unreadable": Code("The file slurm.conf is there and cannot be read.", (READABLE,)),

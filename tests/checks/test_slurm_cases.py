@@ -159,7 +159,8 @@ def test_case_093_gpus_are_counted_in_every_form(tmp_path: Path) -> None:
     found = lines(with_gpus({name: (gres[name], counts[name]) for name in gres}), tmp_path)
     # c is cut in slices, which have no such files; d has no GPU
     assert of_gres(found) == {
-        name: f"pass slurm.gres: {counts[name]} GPUs in Slurm's configuration ({gres[name]}),"
+        name: f"pass slurm.gres: {counts[name]} GPU{'s' * (counts[name] > 1)} in Slurm's"
+        f" configuration ({gres[name]}),"
         f" {counts[name]} device files /dev/nvidiaN"
         for name in "abefgh"
     }

@@ -1,10 +1,12 @@
 """The probe of the check disk."""
 
 from ._kernel_log import KERNEL_LOG, PICK_HEAD, PICK_TAIL
+from ._plain_path import PLAINLY
 from ._waiting import WAITING
 
 PROBE = (
-    WAITING
+    PLAINLY
+    + WAITING
     + r"""
 # pick: the last lines of the kernel's log on errors of disks
 pick() {
@@ -81,19 +83,6 @@ else
     fact file_systems unreadable
     found=''
 fi
-
-# $path is the text $1 without the kernel's octal escapes.
-plainly() {
-    path=$1
-    case $1 in
-    *\\*)
-        # shellcheck disable=SC2059 # the text is the format
-        path=$(printf "$(printf '%s' "$1" | sed 's/%/%%/g')" && echo .)
-        path=${path%.}
-        path=${path%"$cc_nl"}
-        ;;
-    esac
-}
 
 # What df says of the directories $2…, by the number $1.
 sizes() {

@@ -1,11 +1,13 @@
 """The probe of the check mounts."""
 
+from ._plain_path import PLAINLY
 from ._waiting import WAITING
 
 # Kinds that no site mounts by hand, and what containers make below their own folders: many lines
 # that say nothing. A mount that /etc/fstab or the option `want` names is told whatever its kind.
 PROBE = (
-    WAITING
+    PLAINLY
+    + WAITING
     + r"""
 if [ ! -r "$ROOT/proc/self/mountinfo" ]; then
     fact mountinfo unreadable
@@ -26,19 +28,6 @@ elif [ -e "$ROOT/etc/fstab" ]; then
     state=unreadable
 fi
 fact fstab "$state"
-
-# $path is the text $1 without the kernel's octal escapes; a backslash is one of them itself.
-plainly() {
-    path=$1
-    case $1 in
-    *\\*)
-        # shellcheck disable=SC2059 # the text is the format
-        path=$(printf "$(printf '%s' "$1" | sed 's/%/%%/g')" && echo .)
-        path=${path%.}
-        path=${path%"$cc_nl"}
-        ;;
-    esac
-}
 
 set -f
 IFS=$cc_nl

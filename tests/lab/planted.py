@@ -205,9 +205,17 @@ MTU = [
     ),
 ]
 
+LOGIN = [
+    planted(
+        faults.noisy_login("noisy"),
+        "login",
+        "warn login.noise",
+        says="the shell prints 'Welcome to node' when scp, rsync or sftp start it",
+    ),
+]
+
 # Odd, and nothing wrong with it.
 SOUND: Sequence[Spec] = [
-    faults.noisy_login("noisy"),
     faults.with_user("user-sudo", "ernie", "become=sudo"),
     faults.with_user("user-csh", "carol"),
     faults.with_user("user-fish", "fiona"),
@@ -222,5 +230,5 @@ SOUND: Sequence[Spec] = [
 # For tests that do something to them.
 OWN = [faults.hanging_command("slow"), time_client("rekeyed")]
 
-PLANTED = [*ACCESS, *TIME, *TMP, *NAMES, *MTU]
+PLANTED = [*ACCESS, *TIME, *TMP, *NAMES, *MTU, *LOGIN]
 NODES = [*HEALTHY, *SOUND, *OWN, *(fault.spec for fault in PLANTED)]

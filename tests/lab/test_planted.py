@@ -8,6 +8,7 @@ from tests.lab.cluster import Lab
 from tests.lab.planted import (
     ACCESS,
     HEALTHY,
+    LOGIN,
     MTU,
     NAMES,
     RACK,
@@ -27,6 +28,7 @@ RUNS: dict[str, tuple[list[Planted], list[str]]] = {
     "tmp": (TMP, ["-c", "tmp"]),
     "dns": (NAMES, ["-c", "dns"]),
     "mtu": (MTU, ["-c", "mtu"]),
+    "login": (LOGIN, []),  # all checks: what a login prints disturbs none of them
 }
 
 FAULTS = [(run, fault) for run, (faults, _) in RUNS.items() for fault in faults]

@@ -121,19 +121,25 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
     for pattern in options.bonds:
         if not any(fnmatchcase(bond.name, pattern) for bond in bonds):
             yield fail("missing", f"there is no {pattern}, should be one", MAKE_BOND)
-    if not bonds and not options.bonds:
+    asked = [bond for bond in bonds if not _is_idle(bond, options)]
+    if bonds and not asked:
+        names = " and ".join(bond.name for bond in bonds)
+        yield skip("members", f"{names} has no members and is off")
+    elif not bonds and not options.bonds:
         yield skip("members", "none is set up")
-    for bond in bonds:
-        wanted = any(fnmatchcase(bond.name, pattern) for pattern in options.bonds)
-        yield from _one(bond, options, wanted=wanted)
+    for bond in asked:
+        yield from _one(bond, options)
 
 
-def _one(bond: Bond, options: Options, *, wanted: bool) -> Iterator[Finding]:
+def _is_idle(bond: Bond, options: Options) -> bool:
+    """Is it one that the kernel made when the module was loaded, and nobody wants?"""
+    unused = bond.is_read and not bond.members and bond.is_on is False
+    return unused and not any(fnmatchcase(bond.name, pattern) for pattern in options.bonds)
+
+
+def _one(bond: Bond, options: Options) -> Iterator[Finding]:
     if not bond.is_read:
         yield unknown("members", f"/proc/net/bonding/{bond.name} cannot be read")
-        return
-    if not bond.members and bond.is_on is False and not wanted:
-        yield skip("members", f"{bond.name} has no members and is off")  # made with the module
         return
     if not bond.mode or not all(member.state for member in bond.members.values()):
         yield unknown("members", f"what is told of {bond.name} cannot be read")

@@ -153,7 +153,7 @@ def _speeds(
     if silent and wanted:
         message = f"{names(silent)} does not tell its speed, should be {wanted} Mb/s"
         yield unknown("speed", message, TELL_SPEED)
-    elif silent:
+    elif silent and not right:
         yield skip("speed", f"{names(silent)} is up and tells no speed, as virtual cards do")
     if right:
         as_wanted = ", as it should be" if wanted else ""

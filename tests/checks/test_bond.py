@@ -296,6 +296,14 @@ def test_one_without_members_that_is_wanted_or_on(made: MadeUpNode) -> None:
     assert judged("bond", made.probe("bond")) == found
 
 
+def test_one_that_came_with_the_module_is_not_spoken_of_beside_another(made: MadeUpNode) -> None:
+    put(made, "empty")
+    put(made, "active-good")
+    assert judged("bond", made.probe("bond")) == [
+        "pass members: bond1 (active-backup) has 2 of 2 members up"
+    ]
+
+
 def test_one_that_cannot_be_read_is_not_known(made: MadeUpNode) -> None:
     put(made, "active-good")
     (made.root / "proc/net/bonding/bond1").unlink()

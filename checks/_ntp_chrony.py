@@ -40,7 +40,7 @@ def read(tracking: str, sources: str) -> Word | None:
         return _word(*_of_csv(row[0]), told)
     if "Leap status" in fields or "System time" in fields:
         return _word(*_of_text(fields), told)
-    if told is not None and not tracking.strip():
+    if told is not None and sources != "none" and not tracking.strip():
         server = next((s.name for s in told if s.state is State.SELECTED), "")
         why = "" if server else "no source is selected"
         return Word("chronyd", bool(server), why, server=server, sources=told)

@@ -5,8 +5,17 @@ from collections.abc import Iterator, Sequence
 
 from clustercheck.check import Facts, Finding, Quantity, fail, ok, unknown, warn
 
-from ._ntp_clock import Limits, side, span
-from ._ntp_remedy import ASK_AS_ROOT, DISAGREE, FIND_OUT, INSTALL_TOOL, REAL_SOURCE, SOURCES, START
+from ._ntp_clock import Clock, Limits, side, span
+from ._ntp_remedy import (
+    ASK_AS_ROOT,
+    DISAGREE,
+    FIND_OUT,
+    INSTALL_TOOL,
+    REAL_SOURCE,
+    SOURCES,
+    START,
+    WRONG_SOURCE,
+)
 from ._ntp_timesyncd import service_is_active
 from ._ntp_word import State, Word, first_line
 
@@ -35,9 +44,17 @@ def running(text: str) -> list[str]:
 
 
 def judge_word(
-    word: Word, limits: Limits, *, kernel: bool | None, allow_own_clock: bool
+    word: Word,
+    limits: Limits,
+    *,
+    kernel: bool | None,
+    allow_own_clock: bool,
+    clock: Clock | None,
 ) -> Iterator[Finding]:
-    """kernel: whether its flag says that the clock is synchronised; None where not told."""
+    """kernel: whether its flag says that the clock is synchronised; None where not told.
+
+    clock: what was measured; None where nothing was.
+    """
     if not word.synchronised:
         yield _why_not(word)
         return
@@ -50,7 +67,7 @@ def judge_word(
         said = f"{word.server} answers, but the kernel says that the clock is not synchronised"
         yield fail("not_synchronised", said, SOURCES)
     else:
-        yield _judge_offset(word, limits)
+        yield _judge_offset(word, limits, clock)
     sources = word.sources or ()
     for state, code, remedy, verbs in _TROUBLES:
         names = [s.name for s in sources if s.state is state]
@@ -62,7 +79,7 @@ def judge_word(
             yield warn(code, said, remedy)
 
 
-def _judge_offset(word: Word, limits: Limits) -> Finding:
+def _judge_offset(word: Word, limits: Limits, clock: Clock | None) -> Finding:
     said = f"{word.daemon} follows {word.server or 'an unnamed source'}"
     said += f" (stratum {word.stratum})" if word.stratum else ""
     if word.offset is None:
@@ -73,7 +90,11 @@ def _judge_offset(word: Word, limits: Limits) -> Finding:
     if word.lasting and size - bound > limits.warn:
         make, limit = limits.severity(size - bound)
         said = f"{word.daemon} says that the clock is {side(word.offset)} {word.server}"
-        return make("daemon_offset", f"{said}, should be within {limit:g} s", FIND_OUT, value=value)
+        said += f", should be within {limit:g} s"
+        if clock and clock.known and abs(clock.offset) + clock.uncertainty <= limits.warn:
+            said += f"; it is within {limits.warn:g} s of {clock.whom}, so {word.server} is wrong"
+            return make("daemon_offset", said, WRONG_SOURCE, value=value)
+        return make("daemon_offset", said, FIND_OUT, value=value)
     total = size + bound if word.lasting else bound
     if total > limits.warn:
         said += f", but answers for no better than {span(total)}"
@@ -121,7 +142,7 @@ def judge_without_word(facts: Facts, kernel: bool | None, *, require_daemon: boo
     if kernel and "container" in facts and not require_daemon:
         said = "the kernel says that the clock is synchronised; the container's host keeps it so"
         return ok("host_keeps", said)
-    if facts["processes"] != "all":
+    if facts["processes"] != "all" and not _no_service(facts.get("units", "")):
         said = "no time daemon answers, and not all processes can be seen"
         return unknown("no_answer", said, ASK_AS_ROOT)
     if kernel:
@@ -136,6 +157,12 @@ def judge_without_word(facts: Facts, kernel: bool | None, *, require_daemon: boo
     detail = f" (chronyc says: {chrony})" if chrony else ""
     said = f"no time daemon runs: neither chronyd{detail} nor ntpd nor systemd-timesyncd"
     return fail("no_daemon", said, START)
+
+
+def _no_service(units: str) -> bool:
+    """Does systemd say of each service that could keep the clock that it does not run?"""
+    states = units.split()
+    return len(states) >= 5 and set(states) <= {"inactive", "failed", "unknown"}
 
 
 def _ptp(pmc: str, kernel: bool | None) -> Finding:

@@ -41,7 +41,7 @@ def read(text: str) -> Word | None:
     server = selected["remote"] if selected else variables.get("refid", "")
     if "leap" in variables or "stratum" in variables:
         return _of_variables(variables, server, told, selected is not None)
-    if not table:
+    if told is None:
         if is_no_answer(text):
             return None
         raise NotUnderstood(f"ntpq says {first_line(text)!r}")

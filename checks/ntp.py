@@ -63,7 +63,9 @@ for file in "$ROOT"/proc/[0-9]*/comm; do
 done
 fact running "$running"
 # With hidepid, an ordinary user sees his own processes only.
-if [ -r "$ROOT/proc/1/comm" ]; then fact processes all; else fact processes own; fi
+processes=own
+[ -r "$ROOT/proc/1/comm" ] && processes=all
+fact processes "$processes"
 for file in /run/systemd/container /.dockerenv /run/.containerenv; do
     [ -e "$ROOT$file" ] && fact container "$file"
 done
@@ -140,6 +142,15 @@ case $said in
     ;;
 esac
 
+# systemd tells everybody which services run
+if [ "$processes/$heard" = own/ ] && have systemctl; then
+    units=$(
+        within 2 systemctl is-active chronyd chrony systemd-timesyncd ntpd ntp 2>/dev/null
+        within 2 systemctl is-active ntpsec ptp4l phc2sys timemaster 2>/dev/null
+    )
+    [ -z "$units" ] || fact units "$units"
+fi
+
 case $running in
 *ptp4l*)
     if have pmc; then
@@ -210,7 +221,13 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
     if best:
         if clock is None:  # then its last offset is the best that is known
             best = replace(best, lasting=True)
-        yield from judge_word(best, limits, kernel=kernel, allow_own_clock=options.allow_own_clock)
+        yield from judge_word(
+            best,
+            limits,
+            kernel=kernel,
+            allow_own_clock=options.allow_own_clock,
+            clock=clock,
+        )
     elif not troubles:
         yield judge_without_word(facts, kernel, require_daemon=options.require_daemon)
     error = facts.get("here.error", "")
@@ -258,7 +275,9 @@ CODES = {
     "own_clock": Code("The node serves its own clock, as allow_own_clock permits."),
     "host_keeps": Code("A container without a daemon, whose host keeps the clock synchronised."),
     "offset": Code("What the clock is by measurement, whatever its daemon says.", (FIND_OUT,)),
-    "daemon_offset": Code("The daemon itself says that the clock is off.", (FIND_OUT,)),
+    "daemon_offset": Code(
+        "The daemon itself says that the clock is off.", (FIND_OUT, WRONG_SOURCE)
+    ),
     "daemon_wrong": Code(
         "The daemon says that all is well, and by measurement the clock is off.",
         (WRONG_SOURCE, WHICH_IS_WRONG),

@@ -148,7 +148,7 @@ def _one(bond: Bond, options: Options) -> Iterator[Finding]:
     if bond.mode == LACP:
         yield from _partners(bond, spare=options.spare)
     yield from _speeds(bond)
-    if not bond.is_watched and bond.members:
+    if not bond.is_watched and bond.members and not _blind(bond):  # else it has been said
         message = f"{bond.name} does not watch its members (miimon 0), should every 100 ms"
         yield warn("watch", message, WATCH)
 
@@ -158,7 +158,7 @@ def _members(bond: Bond, least: int) -> Iterator[Finding]:
     up = [member for member in members if member.is_up]
     count = f"{len(up)} of {len(members)} members"
     down = [_state(member) for member in members if not member.is_up]
-    blind = [m.name for m in up if m.carrier is False]  # the bond does not watch, or not yet
+    blind = _blind(bond)
     value = Quantity(len(up), "members", less_is_worse=True)
     if not members:
         yield warn("members", f"{bond.name} has no members", ADD_MEMBER, value=value)
@@ -167,6 +167,8 @@ def _members(bond: Bond, least: int) -> Iterator[Finding]:
         yield fail("members", message, BRING_UP, value=value)
     elif blind:
         message = f"{bond.name} still sends by {' and '.join(blind)}, which has no carrier"
+        if not bond.is_watched:
+            message += ": it does not watch its members (miimon 0), should every 100 ms"
         yield fail("members", message, BRING_UP, value=value)
     elif down:
         message = f"{bond.name} ({bond.mode}) has {count} up{_list(down)}"
@@ -176,6 +178,11 @@ def _members(bond: Bond, least: int) -> Iterator[Finding]:
         yield warn("members", message, ADD_MEMBER, value=value)
     else:
         yield ok("members", f"{bond.name} ({bond.mode}) has {count} up", value=value)
+
+
+def _blind(bond: Bond) -> list[str]:
+    """Members that it takes for up, and that have no carrier."""
+    return [m.name for m in bond.members.values() if m.is_up and m.carrier is False]
 
 
 def _state(member: Member) -> str:

@@ -146,8 +146,8 @@ def test_samples(made: MadeUpNode, sample: str, found: list[str]) -> None:
         (
             "rr-no-miimon-down",
             [
-                "fail members: bond1 still sends by m0, which has no carrier",
-                "warn watch: bond1 does not watch its members (miimon 0), should every 100 ms",
+                "fail members: bond1 still sends by m0, which has no carrier: it does not watch its"
+                " members (miimon 0), should every 100 ms",
             ],
         ),
         (

@@ -17,6 +17,17 @@ find_conf() {
         break
     done
 }
+# Report the processes in state D, after a line that says that they were looked for.
+look_waiting() {
+    if have ps && waiting=$(within 4 ps -eo pid=,stat=,wchan:32=,comm= 2>/dev/null); then
+        {
+            echo ps
+            printf '%s\n' "$waiting" | awk '$2 ~ /^D/' | head -n 20
+        } | lines waiting
+    else
+        fact waiting ''
+    fi
+}
 read_conf() {
     within 3 awk -v root="$ROOT" -v top="$ROOT$conf" -v keys="$1" '
         function take(path, depth,    line, more, key) {
@@ -144,6 +155,7 @@ for file in "$ROOT"/etc/systemd/system/*.wants/slurmd.service \
     { [ -e "$file" ] || [ -L "$file" ]; } && enabled=yes
 done
 fact enabled "$enabled"
+steps=
 case " $tools " in
 *' scontrol '*)
     if [ -n "$slurmd" ]; then
@@ -155,6 +167,9 @@ case " $tools " in
         said=$(within 4 "$@" scontrol show slurmd 2>&1)
         fact answer_status "$?"
         fact answer "$said"
+        case $said in
+        *'Active Steps '*) steps=${said#*Active Steps } && steps=${steps%%"$cc_nl"*} ;;
+        esac
     fi
     ;;
 esac
@@ -205,20 +220,14 @@ done
 fact gpus "$other"
 
 # Processes that wait in the kernel: one that is there for minutes adds 1 to the load, so where
-# there is less, nobody needs to look through all of them.
+# there is less, there are none. Where steps run, a look through all processes costs too much to
+# be made for nothing: such a node is asked again if Slurm says that a task could not be killed.
 load=
 read -r load _ 2>/dev/null <"$ROOT/proc/loadavg"
-case $load in
+case $load/$steps in
 0.[0-8]*) fact waiting none ;;
-*)
-    if have ps && said=$(within 4 ps -eo pid=,stat=,wchan:32=,comm= 2>/dev/null); then
-        # two letters before them, so that the fact is not empty where there are none
-        {
-            echo ps
-            printf '%s\n' "$said" | awk '$2 ~ /^D/' | head -n 20
-        } | lines waiting
-    fi
-    ;;
+*/*=\ NONE* | */) look_waiting ;;
+*) fact waiting '' ;;
 esac
 """
 )
@@ -229,6 +238,7 @@ esac
 FOLLOW_PROBE = (
     _CONF
     + r"""
+look_waiting
 if [ "$ask" != never ] && [ "$ask" != here ]; then
     if have scontrol; then
         said=$(within 10 scontrol show node -o 2>&1)

@@ -61,11 +61,16 @@ for file in "$ROOT"/etc/systemd/system/*.wants/munge.service \
 done
 fact enabled "$enabled"
 
-made=$(within 5 munge -n 2>&1)
+# where the commands look by themselves is known to them alone
+case $socket in
+'/run/munge/munge.socket.2' | '/var/run/munge/munge.socket.2') set -- ;;
+*) set -- -S "$ROOT$socket" ;;
+esac
+made=$(within 5 munge -n "$@" 2>&1)
 status=$?
 fact made_status "$status"
 if [ "$status" = 0 ]; then
-    said=$(printf '%s\n' "$made" | within 5 unmunge 2>&1)
+    said=$(printf '%s\n' "$made" | within 5 unmunge "$@" 2>&1)
     fact read_status "$?"
     fact read "$said"
 else

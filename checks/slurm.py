@@ -62,6 +62,8 @@ CONF_WORDS = ("none", "unreadable")
 
 # A batch script may be 4 MiB (max_script_size), and there is one for each job that runs.
 LEAST_INODES = 1000
+# Who is asked again asks the controller, too: few do. More stuck nodes have the same cause.
+MOST_STUCK = 10
 
 
 @dataclass(frozen=True)
@@ -178,10 +180,12 @@ def _spool(facts: Facts, options: Options) -> Iterator[Finding]:
 
 
 def follow(facts: Mapping[str, Facts], options: Mapping[str, Options]) -> list[str]:
-    """Who asks the controller, and whose slurm.conf is read."""
+    """Who asks the controller, whose slurm.conf is read, and where a process is stuck."""
     asking = {n: t for n, t in facts.items() if options[n].ask in ("auto", "node")}
     comparing = {n: t for n, t in facts.items() if options[n].same_conf}
-    return list(dict.fromkeys([*askers(asking), *whom_to_ask(comparing)]))
+    stuck = [n for n, t in facts.items() if "kill task failed" in t.get("here.node", "").lower()]
+    stuck = [n for n in stuck if not facts[n].get("waiting", "")]
+    return list(dict.fromkeys([*askers(asking), *whom_to_ask(comparing), *stuck[:MOST_STUCK]]))
 
 
 def compare(

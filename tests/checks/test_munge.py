@@ -213,8 +213,9 @@ class Munged:
         where = self.environment["LD_LIBRARY_PATH"]
         node.command("munged", "exit 1")
         for name in ("munge", "unmunge"):
-            words = f"{tool('slurm', name)} -S {self.folder / 'socket'}"
-            node.command(name, f'LD_LIBRARY_PATH={where} exec {words} "$@"')
+            program = f"exec {tool('slurm', name)}"
+            # the last -S counts: a made-up node's own path would be too long for a socket
+            node.command(name, f'LD_LIBRARY_PATH={where} {program} "$@" -S {self.folder}/socket')
         for name in ("socket", "key"):
             link = node.root / self.folder.relative_to("/") / name
             link.parent.mkdir(parents=True, exist_ok=True)

@@ -556,3 +556,39 @@ def follow_facts(node: MadeUpNode) -> dict[str, str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(CHECKS, "slurm", again)
         return node.probe("slurm")
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("load", "steps", "expected"),
+    [
+        ("0.42", "NONE", "none"),
+        ("0.42", "771.0", "none"),
+        ("1.00", "NONE", "ps\n    77 D    rpc_wait_bit_killable            python3"),
+        ("63.90", "771.0,772.batch", ""),
+    ],
+)
+def test_all_processes_are_looked_at_where_that_is_worth_it(
+    tmp_path: Path, shell: str, load: str, steps: str, expected: str
+) -> None:
+    node = MadeUpNode(tmp_path)
+    node.says("slurmd")
+    node.says("scontrol", f"Active Steps             = {steps}\nVersion                  = 24\n")
+    waiting = "    77 D    rpc_wait_bit_killable            python3\n"
+    node.says("ps", f"     1 Ss   ep_poll                          systemd\n{waiting}")
+    node.file("/proc/815/comm", "slurmd\n")
+    node.file("/proc/loadavg", f"{load} 0.80 0.70 1/900 4711\n")
+    assert node.probe("slurm", shell=shell)["waiting"] == expected
+    assert "77 D" in follow_facts(node)["waiting"]
+
+
+def test_a_node_with_a_task_that_could_not_be_killed_is_asked_again() -> None:
+    follow = CHECKS["slurm"].follow
+    assert follow
+    line = "NodeName={} State=MIXED+DRAIN Reason=Kill task failed [root@2026-11-30T17:51:08]"
+    facts = {
+        "n1": Facts({**SLURM, "here.node": line.format("n1"), "here.ping": "", "waiting": ""}),
+        "n2": Facts({**SLURM, "here.node": line.format("n2"), "here.ping": "", "waiting": "none"}),
+        "n3": Facts({**SLURM, "here.node": "NodeName=n3 State=IDLE", "here.ping": ""}),
+    }
+    assert list(follow(facts, dict.fromkeys(facts, options_of("slurm")))) == ["n1"]

@@ -88,6 +88,20 @@ def test_an_offset_that_the_daemon_admits_is_one_finding() -> None:
     ]
 
 
+def test_a_clock_that_is_right_though_its_server_is_not() -> None:
+    told = {**with_tracking(c4="3.0"), **clock(0.01, 0.02), **here(0.0, 0.001)}
+    daemon = "fail daemon_offset: chronyd says that the clock is 3.000 s behind 10.20.0.11, should "
+    assert judged("ntp", told) == [
+        f"{daemon}be within 1 s; it is within 0.5 s of the reference 10.20.0.1, so 10.20.0.11 is "
+        "wrong",
+        "pass offset: the clock is 0.010 s (± 0.021 s) ahead of the reference 10.20.0.1",
+    ]
+    unsure = judged("ntp", {**told, **clock(0.3, 0.4)})
+    assert unsure[0] == f"{daemon}be within 1 s"
+    alone = {**with_tracking(c4="3.0"), **NO_REFERENCE, **clock(0.01, 0.02)}
+    assert judged("ntp", alone)[0] == f"{daemon}be within 1 s"
+
+
 def test_a_daemon_that_admits_too_little_does_not_hide_the_measurement() -> None:
     told = {**with_tracking(c4="0.7"), **clock(-25.0, 0.02), **here(0.0, 0.001)}
     assert [line.split(":")[0] for line in judged("ntp", told)] == [

@@ -10,8 +10,10 @@ from tests.lab.spec import (
     FIRST,
     FROZEN,
     LATE,
+    LATER,
     NOBODY,
     OLD_NAMES,
+    SERVICES,
     STRANGER,
     Spec,
     address,
@@ -52,9 +54,20 @@ ACCESS = [
     planted(faults.disk_full("disk-full"), "access", "unknown access.no_directory"),
 ]
 
+SERVER_IS_WRONG = f"the reference {address(SERVICES)}, so {address(LATE)} is wrong"
 TIME = [
-    planted(faults.follows_late("late-07", 0.7), "ntp", "warn ntp.daemon_offset §4.1.1"),
-    planted(faults.follows_late("late-3", 3), "ntp", "fail ntp.daemon_offset §4.1.1"),
+    planted(
+        faults.follows_late("late-07", 0.7),
+        "ntp",
+        "warn ntp.daemon_offset §4.1.1",
+        says=SERVER_IS_WRONG,
+    ),
+    planted(
+        faults.follows_late("late-3", 3),
+        "ntp",
+        "fail ntp.daemon_offset §4.1.1",
+        says=SERVER_IS_WRONG.replace(address(LATE), address(LATER)),
+    ),
     planted(faults.silent_time_server("time-silent"), "ntp", "fail ntp.silent §4.1.1"),
     planted(faults.no_time_server("time-none"), "ntp", "fail ntp.no_source §4.1.1"),
     planted(faults.serves_itself("time-own"), "ntp", "fail ntp.name_only §4.1.1"),

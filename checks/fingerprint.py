@@ -15,7 +15,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
-from clustercheck.check import Check, Code, Facts, Finding, fail, ok, option, unknown, warn
+from clustercheck.check import (
+    Check,
+    Code,
+    Facts,
+    Finding,
+    fail,
+    ok,
+    option,
+    skip,
+    unknown,
+    warn,
+)
 
 from ._fingerprint_fields import (
     SAME_ACCOUNTS,
@@ -71,7 +82,10 @@ def compare(
     for node, found in told.items():
         classes.setdefault(class_of(found), []).append(node)
     for nodes in classes.values():
-        if len(nodes) > 1:
+        if len(nodes) == 1 and len(told) > 1:
+            make = " ".join(filter(None, class_of(told[nodes[0]]))) or "of a kind that is not told"
+            yield nodes[0], skip("alone", f"no other node of this run is {make}")
+        else:
             names = {name for node in nodes for name in told[node]}
             for name in sorted(names, key=lambda name: (place_of(name), name)):
                 yield from _field(name, nodes, told, options)
@@ -148,6 +162,7 @@ CHECK = Check(
     codes={
         "taken": Code("What the node is and has, in one number: equal where all is equal."),
         "uniform": Code("A field differs from that of most nodes of the same kind.", REMEDIES),
+        "alone": Code("No other node of the run is of its kind, so nothing is compared."),
         "undecided": Code("A field differs between nodes, and no value is that of most."),
     },
     probe=PROBE,

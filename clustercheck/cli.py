@@ -149,6 +149,77 @@ def run(
 
 
 @app.command()
+def admit(
+    candidates: Annotated[
+        str, typer.Argument(metavar="NODES", help="Who wants to join: node09, 'node[09-12]'.")
+    ],
+    like: Annotated[
+        str,
+        typer.Option(
+            "--like",
+            metavar="NODES",
+            help="Nodes that are in already: 'node[01-08]', @GROUP.",
+            show_default="the others of the candidates' smallest group, or of the inventory",
+        ),
+    ] = "",
+    light: Annotated[
+        bool, typer.Option("--light", help="Without what loads file servers.")
+    ] = False,
+    inventory: InventoryOption = None,
+    checks: ChecksOption = "",
+    skip: SkipOption = "",
+    option: OptionOption = None,
+    user: UserOption = "",
+    port: PortOption = 0,
+    key: KeyOption = "",
+    jump: JumpOption = "",
+    become: BecomeOption = "",
+    ssh_config: SshConfigOption = None,
+    known_hosts: KnownHostsOption = None,
+    host_keys: HostKeysOption = "strict",
+    ssh: SshOption = "paramiko",
+    ask_password: AskPasswordOption = False,
+    ask_passphrase: AskPassphraseOption = False,
+    connect_timeout: ConnectTimeoutOption = 0,
+    timeout: TimeoutOption = 0,
+    max_time: MaxTimeOption = 0,
+    form: Annotated[
+        str, typer.Option("--format", metavar="FORM", help="text, json or markdown.")
+    ] = "text",
+    output: OutputOption = None,
+    verbose: VerboseOption = 0,
+) -> int:
+    """Say whether a new or repaired node may join.
+
+    It is checked more closely than by `run`, and held against nodes that are in already. Nothing
+    is changed on any of them.
+
+    Exit code: 0 admit, 1 admit with remarks, 2 do not admit, 3 do not admit, for something could
+    not be found out; 64 wrong usage, 78 wrong configuration.
+    """
+    from clustercheck import admit as command
+    from clustercheck import execute, planning
+
+    _log(verbose)
+    way = execute.Way(
+        defaults={"user": user, "port": port, "key": key, "jump": jump, "become": become},
+        ssh_config=ssh_config,
+        known_hosts=known_hosts,
+        host_keys=host_keys,
+        ssh=ssh,
+        password=_secret("CLUSTERCHECK_PASSWORD", "Password: ", ask_password),
+        passphrase=_secret("CLUSTERCHECK_PASSPHRASE", "Passphrase: ", ask_passphrase),
+        connect_timeout=connect_timeout,
+    )
+    limits = execute.Limits(0, 1, timeout, max_time or None, 1)
+    asked = command.Asked(candidates, like, light, form, output, verbose)
+    wanted = planning.Wanted(inventory, None, "", checks, skip, tuple(option or ()))
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(ending, _interrupt)
+    return command.admit(asked, wanted, way, limits)
+
+
+@app.command()
 def judge(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="What `run --record` kept.")],
     inventory: InventoryOption = None,

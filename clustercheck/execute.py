@@ -5,7 +5,7 @@ import os
 import shutil
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,9 +13,10 @@ from clustercheck import planning, render, silent
 from clustercheck.answer import Answer
 from clustercheck.errors import UsageError, nearest
 from clustercheck.fanout import Bounds
+from clustercheck.judging import OptionsOf
 from clustercheck.node import Node
 from clustercheck.output import check_writable, write_atomically
-from clustercheck.planning import Wanted
+from clustercheck.planning import Chosen, Wanted
 from clustercheck.render.terminal import WIDTH_ELSEWHERE, look
 from clustercheck.report import NodeResult, Report
 from clustercheck.run import Watch, workers
@@ -98,12 +99,51 @@ class Shown:
 def run(wanted: Wanted, way: Way, limits: Limits, shown: Shown, record: Path | None) -> int:
     """Ask, judge, report; the exit code is the report's."""
     from clustercheck.record import Recorder
-    from clustercheck.render.progress import Progress
 
     chosen = planning.choose(wanted)
+    out = Out(shown)
+    names = [node.name for node in chosen.nodes]
+    recorder = Recorder(record, list(chosen.checks), names) if record else None
+    notes = [text for text in [planning.strangers(chosen, wanted.inventory)] if text]
+    notes += chosen.inventory.notes if shown.verbose else ()
+
+    def keep(answer: Answer) -> None:
+        if recorder:
+            recorder.keep(answer)
+
+    def ended(answer: Answer, result: NodeResult) -> None:
+        keep(answer)
+        out.node(result)
+
+    watch = Watch(ended=ended, followed=keep, notes=notes)
+    report = ask(chosen, way, limits, watch, verbose=bool(shown.verbose))
+    if recorder and recorder.trouble:
+        notes.append(recorder.trouble)  # the report has this list
+    out.report(report)
+    return report.exit_code
+
+
+def ask(
+    chosen: Chosen,
+    way: Way,
+    limits: Limits,
+    watch: Watch,
+    *,
+    options_of: OptionsOf | None = None,
+    verbose: bool = False,
+) -> Report:
+    """Ask the chosen nodes, with progress where somebody looks, and judge.
+
+    watch: is told of each node, and takes notes; `began` is ours.
+    options_of: where the inventory's options are not to be those.
+    """
+    from clustercheck.render.progress import Progress
+
     nodes = planning.with_defaults(chosen.nodes, way.defaults)
     ssh = None if all(node.local for node in nodes) else _ssh(way)
     parallel, note = planning.parallel(limits.parallel, len(nodes))
+    if note:
+        watch.notes.insert(0, note)
     bounds = Bounds(
         parallel,
         planning.node_seconds(chosen.checks, limits.node_seconds, way.connect_timeout),
@@ -111,38 +151,28 @@ def run(wanted: Wanted, way: Way, limits: Limits, shown: Shown, record: Path | N
     )
     were_silent = silent.read() if ssh else set()
     plan = planning.plan(chosen, nodes, ssh, bounds, limits.max_seconds, were_silent)
+    if options_of:
+        plan = replace(plan, options_of=options_of)
     codes: dict[str, str] = {}
-    out = Out(shown)
-    recorder = Recorder(record, list(chosen.checks), [n.name for n in nodes]) if record else None
-    notes = [text for text in (note, planning.strangers(chosen, wanted.inventory)) if text]
-    notes += chosen.inventory.notes if shown.verbose else ()
-
-    def keep(answer: Answer) -> None:
-        if recorder:
-            recorder.keep(answer)
-
     # Before there is a thread, and Progress has one.
     processes = workers(plan, planning.processes(limits.processes, len(nodes)))
     with contextlib.ExitStack() as ends, Progress(sys.stderr) as progress:
         if processes:
             ends.callback(processes.close)
-        if not shown.verbose:  # the log has the terminal for itself
+        if not verbose:  # the log has the terminal for itself
             progress.start(len(nodes))
 
         def ended(answer: Answer, result: NodeResult) -> None:
             progress.ended(answer.node, result.status)
             codes[answer.node] = answer.code
-            keep(answer)
-            out.node(result)
+            watch.ended(answer, result)
 
-        report = run_plan(plan, Watch(progress.began, ended, keep, notes), processes)
-    if recorder and recorder.trouble:
-        notes.append(recorder.trouble)  # the report has this list
+        watching = replace(watch, began=progress.began, ended=ended)
+        report = run_plan(plan, watching, processes)
     if ssh:
         ssh.close()
         silent.write(were_silent, codes)
-    out.report(report)
-    return report.exit_code
+    return report
 
 
 def judge(directory: Path, wanted: Wanted, shown: Shown) -> int:

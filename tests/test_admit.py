@@ -1,0 +1,255 @@
+"""The command admit: who may join, why not, and what to do first."""
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clustercheck.admission import Admission, admissions
+from clustercheck.admit import closer, exit_code, like
+from clustercheck.check import Finding, Remedy, fail, ok, skip, unknown, warn
+from clustercheck.errors import UsageError
+from clustercheck.inventory import load
+from clustercheck.render.admission import render
+from clustercheck.report import NodeResult, Report
+from tests.command import clustercheck
+from tests.made_up import CHECKS
+
+NAMES = Remedy("Give every node the same names.", "§4.1.2")
+CLOCK = Remedy("Let the daemon follow a server.", "§4.1.1", disturbs=True)
+SAME = Remedy("Set it as on the others.")
+Found = Mapping[str, list[Finding]]
+GOOD: Found = {"ntp": [ok("offset", "in step")], "dns": [ok("own", "resolves")]}
+
+
+def report(nodes: Mapping[str, Found]) -> Report:
+    results = {name: NodeResult(name, found, 1.0) for name, found in nodes.items()}
+    return Report(datetime(2026, 11, 30, tzinfo=timezone.utc), 1.0, ["ntp", "dns"], results)
+
+
+def one(nodes: Mapping[str, Found]) -> Admission:
+    (found,) = admissions(report(nodes), ["new"], CHECKS)
+    return found
+
+
+def text(found: Admission) -> str:
+    return render([found], "text", "clustercheck admit new", exit_code=0)
+
+
+def test_a_clean_twin_is_admitted() -> None:
+    found = one({"new": GOOD, "a1": GOOD, "a2": GOOD})
+    assert (found.answer, exit_code([found])) == ("admit", 0)
+    assert text(found) == "new: admit\nCompared with a[1-2].\n\nPassed: ntp, dns\n"
+
+
+def test_the_cause_stands_before_what_follows_from_it() -> None:
+    bad: Found = {
+        "fingerprint": [warn("uniform", "a limit is 1, and 2 on others", SAME)],
+        "ntp": [fail("offset", "3 s ahead", CLOCK), fail("no_daemon", "none runs", CLOCK)],
+        "gpu": [skip("none", "no GPU")],
+        "dns": [warn("slow", "a look-up takes 2 s", NAMES)],
+        "nfs": [unknown("hung", "no answer")],
+        "tmp": [ok("space", "enough")],
+    }
+    found = one({"new": bad, "a1": GOOD})
+    assert text(found) == (
+        "new: do not admit: 2 failures, 1 unknown, 2 remarks\n"
+        "Compared with a1.\n"
+        "\n"
+        "Why\n"
+        "- warn dns.slow: a look-up takes 2 s\n"
+        "- fail ntp.offset: 3 s ahead\n"
+        "- fail ntp.no_daemon: none runs\n"
+        "- unknown nfs.hung: no answer\n"
+        "- warn fingerprint.uniform: a limit is 1, and 2 on others\n"
+        "\n"
+        "What to do, in this order\n"
+        "1. Give every node the same names. (field notes §4.1.2)\n"
+        "   for dns.slow\n"
+        "2. [disturbs running work] Let the daemon follow a server. (field notes §4.1.1)\n"
+        "   for ntp.offset, ntp.no_daemon\n"
+        "3. Set it as on the others.\n"
+        "   for fingerprint.uniform\n"
+        "\n"
+        "Then\n"
+        "   clustercheck admit new -c dns,fingerprint,nfs,ntp\n"
+        "\n"
+        "Passed: tmp\n"
+        "Does not apply: gpu (no GPU)\n"
+    )
+    assert exit_code([found]) == 2
+
+
+def test_what_existing_nodes_say_of_it_counts() -> None:
+    hole = warn("hole", "large packets vanish", SAME, peer="new")
+    differs = fail("differs", "new has no address here", NAMES)
+    other = fail("differs", "newer has no address here", NAMES)
+    found = one(
+        {
+            "new": GOOD,
+            "a1": {"mtu": [hole], "dns": [differs]},
+            "a2": {"mtu": [hole], "dns": [other]},
+        }
+    )
+    assert found.answer == "do not admit: 1 failure, 1 remark"
+    assert [(r.finding.code, r.by) for r in found.remarks] == [
+        ("hole", ("a1", "a2")),
+        ("differs", ("a1",)),
+    ]
+    assert "- warn mtu.hole: large packets vanish (so says a[1-2])\n" in text(found)
+
+
+def test_what_is_wrong_with_an_existing_node_keeps_nobody_out() -> None:
+    found = one({"new": GOOD, "a1": {"ntp": [fail("offset", "9 s behind", CLOCK)]}})
+    assert (found.answer, found.remarks) == ("admit", ())
+
+
+def test_what_is_not_known_keeps_it_out() -> None:
+    found = one({"new": {"access": [unknown("timeout", "no answer")]}, "a1": GOOD})
+    assert found.answer == "do not admit: 1 unknown"
+    assert exit_code([found]) == 3
+
+
+def test_alone_it_is_not_admitted_as_like_the_others() -> None:
+    found = one({"new": GOOD})
+    assert found.answer == "admit, but there is no other node to compare it with"
+    assert exit_code([found]) == 1
+    silent: Found = {"access": [unknown("timeout", "no answer")]}
+    found = one({"new": GOOD, "a1": silent})
+    assert exit_code([found]) == 1
+    assert "Not compared: there is no other node to compare it with; no answer from a1." in text(
+        found
+    )
+
+
+def test_of_another_kind_it_is_not_like_the_others() -> None:
+    kind = {**GOOD, "fingerprint": [ok("taken", "x"), skip("alone", "no other node is a R650")]}
+    found = one({"new": kind, "a1": GOOD})
+    assert found.answer == "admit, but no other node is a R650"
+    assert exit_code([found]) == 1
+
+
+def test_nothing_checked_is_no_admission() -> None:
+    found = one({"new": {"gpu": [skip("none", "no GPU")]}, "a1": GOOD})
+    assert found.answer == "do not admit: nothing could be checked"
+    assert exit_code([found]) == 3
+
+
+def test_the_worst_of_several_candidates_counts() -> None:
+    nodes: Mapping[str, Found] = {
+        "n1": GOOD,
+        "n2": {"dns": [unknown("own", "no answer")]},
+        "n3": {"ntp": [fail("offset", "3 s ahead", CLOCK)]},
+        "a1": GOOD,
+    }
+    found = admissions(report(nodes), ["n1", "n2", "n3"], CHECKS)
+    assert [one.answer for one in found] == [
+        "admit",
+        "do not admit: 1 unknown",
+        "do not admit: 1 failure",
+    ]
+    assert exit_code(found) == 2 and exit_code(found[:2]) == 3
+
+
+def test_in_markdown_and_json() -> None:
+    found = one({"new": {"dns": [warn("slow", "a <b>look-up</b>", NAMES)]}, "a1": GOOD})
+    shown = render([found], "markdown", "clustercheck admit new", exit_code=1)
+    assert shown.startswith("## new: admit with 1 remark\n")
+    assert "1. Give every node the same names." in shown and "<b>" not in shown
+    content = json.loads(render([found], "json", "", exit_code=1))
+    assert content["schema"] == "clustercheck.admission/1"
+    told = content["candidates"]["new"]
+    assert told["admit"] is True and told["answer"] == "admit with 1 remark"
+    assert told["work"][0]["codes"] == ["dns.slow"] and told["again"] == ["dns"]
+
+
+INVENTORY = """\
+[gpu]
+g[01:40]
+[login]
+l[1:2]
+[rack1]
+g01
+g02
+g03
+"""
+
+
+@pytest.mark.parametrize(
+    ("candidates", "text", "expected"),
+    [
+        (["g01"], "", ["g02", "g03"]),
+        (["l1"], "", ["l2"]),
+        (["l1", "l2"], "", 10),
+        (["g09"], "", 10),
+        (["g09"], "g[08-10]", ["g08", "g10"]),
+        (["new"], "@rack1", ["g01", "g02", "g03"]),
+        (["new"], "", 11),
+    ],
+)
+def test_whom_it_is_held_against(
+    tmp_path: Path, candidates: list[str], text: str, expected: list[str] | int
+) -> None:
+    path = tmp_path / "inventory.ini"
+    path.write_text(INVENTORY)
+    found = [node.name for node in like(load(path, CHECKS), candidates, text, [])]
+    if isinstance(expected, int):
+        assert len(found) == expected and not set(found) & set(candidates)
+    else:
+        assert found == expected
+
+
+def test_a_candidate_is_not_like_itself(tmp_path: Path) -> None:
+    path = tmp_path / "inventory.ini"
+    path.write_text(INVENTORY)
+    notes: list[str] = []
+    found = like(load(path, CHECKS), ["g02"], "g[01-03]", notes)
+    assert [node.name for node in found] == ["g01", "g03"]
+    assert notes == ["g02 cannot be like itself, and is left out of --like"]
+    with pytest.raises(UsageError, match="--like names no other node than the candidates"):
+        like(load(path, CHECKS), ["g02"], "g02", [])
+
+
+def test_candidates_alone_are_looked_at_more_closely() -> None:
+    options = CHECKS["nfs"].options
+
+    def options_of(check: str, node: str) -> Any:
+        return CHECKS[check].options
+
+    of = closer(options_of, ["new"], CHECKS)
+    assert of("nfs", "new").throughput is True and of("nfs", "new") is of("nfs", "new")
+    assert of("nfs", "old") is options and options.throughput is False
+    assert of("ntp", "new") is CHECKS["ntp"].options
+
+
+def test_on_the_command_line(tmp_path: Path) -> None:
+    path = tmp_path / "inventory.ini"
+    path.write_text(
+        "".join(f"n{place} ansible_connection=local\n" for place in range(4))
+        + "[check:fine]\ncommand = echo fine\n[check:poor]\ncommand = echo poor; exit 1\n"
+    )
+    done = clustercheck("admit", "n3", "-i", path, "-c", "fine")
+    assert done.status == 0, done.err
+    assert done.out == "n3: admit\nCompared with n[0-2].\n\nPassed: fine\n"
+    done = clustercheck("admit", "n3,n1", "--like", "n0", "-i", path, "-c", "fine,poor")
+    assert done.status == 1
+    assert "n1: admit with 1 remark\nCompared with n0.\n" in done.out
+    assert f"clustercheck admit 'n[1,3]' -i {path} --like n0 -c poor" in done.out
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["n3", "--format", "jsno"], "--format: there is no form 'jsno'; did you mean 'json'?"),
+        (["n3", "--like", "@racks"], "racks"),
+        ([" "], "admit whom?"),
+        (["n3", "--output", "/nonexistent/x"], "there is no folder '/nonexistent'"),
+    ],
+)
+def test_wrong_words_are_one_line(words: list[str], message: str) -> None:
+    done = clustercheck("admit", *words)
+    assert done.status == 64 and message in done.err
+    assert done.err.count("\n") == 1 and "Traceback" not in done.err

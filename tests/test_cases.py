@@ -17,6 +17,7 @@ from tests.cases.driver import (
     FOLDER,
     ask,
     lines_of,
+    make,
     read_case,
     status_of,
     trouble,
@@ -174,3 +175,34 @@ def test_case_106_more_nodes_than_files_may_be_open(tmp_path: Path) -> None:
 def test_more_of_the_kind(case: Asked, tmp_path: Path) -> None:
     wrong = reasons(case, tmp_path)
     assert not wrong, "\n".join(wrong)
+
+
+def test_a_wrong_verdict_would_be_seen(tmp_path: Path) -> None:
+    case = next(case for case in PUBLIC if case.row["case"] == "045")
+    for number, changed in enumerate(
+        ({"expected": "PASS"}, {"must_mention": "no such words"}, {"must_not": "192.0.2.16"}, {})
+    ):
+        wrong = case._replace(row={**case.row, **changed})
+        assert bool(reasons(wrong, tmp_path / str(number))) == bool(changed), changed
+
+
+def test_a_made_up_program_knows_what_was_recorded_and_nothing_else(tmp_path: Path) -> None:
+    case = tmp_path / "case.txt"
+    case.write_bytes(
+        b"@command tell --me 'a  b'\n@rc 3\n@stdout\n\xe9\n@end\n@stderr\nwhy\n@end\n"
+        b"@command tell *end\n@host other\n@rc 0\n@command gone\n@rc 127\n@stderr\n"
+        b"sh: gone: not found\n@end\n"
+    )
+    read = read_case(case)
+    make(read.nodes["other"], tmp_path / "other")
+    programs = tmp_path / "other" / "bin"
+
+    def run(*words: str) -> tuple[int, bytes, bytes]:
+        path = {"PATH": str(programs)}
+        done = subprocess.run([programs / words[0], *words[1:]], capture_output=True, env=path)
+        return done.returncode, done.stdout, done.stderr
+
+    assert run("tell", "--me", "a  b") == (3, b"\xe9\n", b"why\n")
+    assert run("tell", "the", "end") == (0, b"", b"")
+    assert run("tell", "--you")[0] == 2
+    assert not (programs / "gone").exists() and not (programs / "python3").exists()

@@ -125,7 +125,8 @@ def _of_node(node: str, told: Facts, heard: Heard | None, wishes: Wishes) -> Ite
         return  # Slurm's commands are installed, and nothing uses them
     names = [told.get("node", ""), node, told.get("host", "")]
     record = record_for(heard.nodes, [name for name in names if name])
-    if record is None and heard.nodes and told.get("installed") != "yes":
+    meant = told.get("slurmd", "stopped") != "stopped" or told.get("enabled") == "yes"
+    if record is None and heard.nodes and not meant:
         return  # a login node, or the controller's
     silent = False
     for finding in judge_controllers(heard.controllers, heard.error):
@@ -134,7 +135,7 @@ def _of_node(node: str, told: Facts, heard: Heard | None, wishes: Wishes) -> Ite
     if record is not None:
         yield from judge_record(told, record, tolerance_of(wishes))
     elif heard.nodes:
-        message = f"slurmd is installed, and Slurm has no node called {names[0] or node}"
+        message = "slurmd is to run here, and Slurm has no node of this name"
         yield unknown("state", message)
     elif not silent:
         yield unknown("state", f"the node's state was not told: {heard.error}", ASKER)

@@ -31,6 +31,7 @@ _WORDS = {
     "pow_up": "POWERING_UP",
     "powerdown": "POWERING_DOWN",
     "powering_down": "POWERING_DOWN",
+    "power": "POWERED_DOWN",  # up to 20.02
     "power_up": "POWERING_UP",
     "powerup": "POWERING_UP",
     "reboot": "REBOOT_REQUESTED",
@@ -308,7 +309,16 @@ def count_gpus(gres: str) -> Gpus:
 # States in which a node does its work, or will.
 FIT = {"IDLE", "ALLOCATED", "MIXED", "COMPLETING", "PLANNED", "RESERVED", "BLOCKED"}
 # What is no state of its own and says nothing bad.
-HARMLESS = {"CLOUD", "DYNAMIC", "DYNAMIC_NORM", "DYNAMIC_FUTURE", "PERFCTRS", "UNDRAIN", "NET"}
+HARMLESS = {
+    "CLOUD",
+    "DYNAMIC",
+    "DYNAMIC_NORM",
+    "DYNAMIC_FUTURE",
+    "PERFCTRS",
+    "UNDRAIN",
+    "NET",
+    "EXTERNAL",
+}
 ASLEEP = {"POWERED_DOWN", "POWERING_DOWN", "POWER_DOWN", "POWERING_UP", "POWER_DRAIN"}
 REBOOT = {"REBOOT_REQUESTED", "REBOOT_ISSUED"}
 BROKEN = {"DOWN", "ERROR", "FAIL", "FAILING", "INVALID_REG"}

@@ -90,9 +90,6 @@ def _judge_state(
     said = record.state
     if not record.states:
         return unknown("state", "the controller told no state that can be read")
-    if not states <= KNOWN:
-        other = ", ".join(sorted(states - KNOWN))
-        return unknown("state", f"{said}: what {other} means is not known here")
     if "FUTURE" in states:
         return skip("state", f"{said}: kept for a node that is to come")
     if states & REBOOT:
@@ -108,6 +105,9 @@ def _judge_state(
         return warn("state", message, REGISTER)
     if "MAINTENANCE" in states:
         return warn("state", f"{said}, kept for maintenance", PLANNED)
+    if not states <= KNOWN:
+        other = ", ".join(sorted(states - KNOWN))
+        return unknown("state", f"{said}: what {other} means is not known here")
     if states & ASLEEP:
         return ok("state", f"{said}: power saving, woken when there is work")
     tolerated = ", as is allowed" if set(record.states) - states else ""

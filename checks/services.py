@@ -49,8 +49,8 @@ systemd)
         fact failed_status 127
         return
     }
-    said=$(within 5 systemctl list-units --state=failed,auto-restart --all --plain --no-legend \
-        --no-pager 2>&1)
+    said=$(within 5 systemctl list-units --state=failed,auto-restart,auto-restart-queued --all \
+        --plain --no-legend --no-pager 2>&1)
     fact failed_status "$?"
     fact failed "$said"
     [ "$#" -gt 0 ] || return
@@ -171,7 +171,7 @@ def _failed(facts: Facts, options: Options) -> Iterator[Finding]:
     if not said.strip() and said:
         yield unknown("failed", "the list of failed units is not understood")
         return
-    names = {row[0]: "auto-restart" in row[3:4] for row in good}
+    names = {row[0]: row[3].startswith("auto-restart") for row in good}
     wanted = {_unit(name) for entry in options.want for name in entry.split("|")}
     watched = [
         name
@@ -252,7 +252,7 @@ def _judge_unit(
         else:
             yield ok("wanted", state)
         yield from _at_boot(name, unit)
-    elif sub == "auto-restart":
+    elif sub.startswith("auto-restart"):
         yield fail("wanted", f"{name} ends and is started again and again{_times(restarts)}", LOOP)
     elif active == "activating":
         message = f"{state}{age}, should be active within {options.start_seconds} s"

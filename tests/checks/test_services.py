@@ -167,7 +167,7 @@ def test_failed_units_count_where_they_matter() -> None:
         # the second as systemd 219 writes it, though it is asked for plain rows
         "failed": "sssd.service        loaded failed failed System Security Services Daemon\n"
         "* kdump.service loaded failed failed Crash recovery kernel arming\n"
-        "gpfs.service loaded activating auto-restart General Parallel File System\n"
+        "gpfs.service loaded activating auto-restart-queued General Parallel File System\n"
         "fwupd-refresh.service loaded failed failed Refresh fwupd metadata",
     }
     assert judged("services", told) == [

@@ -199,6 +199,8 @@ def of_state(line: str, **facts: str) -> list[str]:
         ("UNKNOWN", "warn state: UNKNOWN: the node has not registered since its controller was"),
         ("UNKNOWN*", "fail state: UNKNOWN+NOT_RESPONDING, should be in service"),
         ("ERROR", "fail state: ERROR, should be in service"),
+        ("DOWN+WHATEVER", "fail state: DOWN+WHATEVER, should be in service"),
+        ("IDLE+CLOUD+POWER", "pass state: IDLE+CLOUD+POWERED_DOWN: power saving"),
         ("IDLE+WHATEVER", "unknown state: IDLE+WHATEVER: what WHATEVER means is not known here"),
     ],
 )
@@ -592,3 +594,35 @@ def test_a_node_with_a_task_that_could_not_be_killed_is_asked_again() -> None:
         "n3": Facts({**SLURM, "here.node": "NodeName=n3 State=IDLE", "here.ping": ""}),
     }
     assert list(follow(facts, dict.fromkeys(facts, options_of("slurm")))) == ["n1"]
+
+
+ASKED_ANSWER = "NodeName=n1 State=IDLE\nNodeName=n2 State=IDLE"
+
+
+@pytest.mark.parametrize(
+    ("of_login", "expected"),
+    [
+        ({"installed": "no", "slurmd": "stopped", "enabled": "no"}, []),
+        ({"slurmd": "stopped", "enabled": "no"}, []),  # the package is there, and not used
+        (
+            {},
+            [
+                ("pass", "slurmctld: primary ctl UP"),
+                ("unknown", "slurmd is to run here, and Slurm has no node of this name"),
+            ],
+        ),
+    ],
+)
+def test_a_node_that_slurm_does_not_have(
+    of_login: dict[str, str], expected: list[tuple[str, str]]
+) -> None:
+    asked = {"asked.status": "0", "asked.nodes": ASKED_ANSWER, "asked.ping": sample("ping-01-up")}
+    facts = {
+        "n1": Facts({**SLURM, "node": "n1", "host": "n1", **asked}),
+        "login": Facts({**SLURM, "node": "login", "host": "login", **of_login}),
+    }
+    compare = CHECKS["slurm"].compare
+    assert compare
+    found = list(compare(facts, dict.fromkeys(facts, options_of("slurm"))))
+    said = [(f.status.value, f.message) for node, f in found if node == "login"]
+    assert [pair for pair in said if "slurm.conf" not in pair[1]] == expected

@@ -30,7 +30,6 @@ def shell(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def node(tmp_path: Path) -> MadeUpNode:
     node = MadeUpNode(tmp_path)
-    node.hide("smartctl", "quota")
     node.says("dmesg", "[    0.000000] Linux version 6.1.0\n")
     node.file("/proc/uptime", "90200.10 100.00\n")
     mounted(node, "/ ext4 /dev/sda2 rw")

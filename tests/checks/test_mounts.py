@@ -24,7 +24,6 @@ def shell(request: pytest.FixtureRequest) -> str:
 @pytest.fixture
 def node(tmp_path: Path) -> MadeUpNode:
     node = MadeUpNode(tmp_path)
-    node.hide("journalctl", "systemd-escape")
     node.says("dmesg")
     mounted(node, ROOT)
     return node

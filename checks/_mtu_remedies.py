@@ -57,7 +57,7 @@ SEE_SWITCH = Remedy(
 )
 SEE_UPLINK = Remedy(
     "Nothing is wrong with the nodes or their own ports. Look at what is between the switches of"
-    " the two groups: the uplinks, each member port of a channel group, a router or firewall. Every"
+    " the groups: the uplinks, each member port of a channel group, a router or firewall. Every"
     " port on the way needs an MTU as large as the nodes' or larger, on both ends.",
     "§5.3",
 )

@@ -72,21 +72,24 @@ class _Tries:
             self._groups[size] = _joined([p for p, most in self.passing.items() if most >= size])
         return self._groups[size].get(node, "")
 
-    def members(self, group: str, size: int) -> list[str]:
-        """The nodes of a group, by their names."""
-        return sorted(node for node, of in self._groups[size].items() if of == group)
+    def members(self, size: int) -> dict[str, list[str]]:
+        """The nodes of each group, by their names."""
+        found: dict[str, list[str]] = {}
+        for node, group in sorted(self._groups.get(size, {}).items()):
+            found.setdefault(group, []).append(node)
+        return found
 
 
 def sides(nodes: Mapping[str, Facts]) -> Iterator[tuple[str, Finding]]:
     """On which side a packet vanishes, where the other pairs tell.
 
     A node that passes full packets to and from others is not at fault, and one that does to none
-    is. Nodes that pass them in two groups and not from one to the other are all well. What is said
+    is. Nodes that pass them in groups and not from one to another are all well. What is said
     of a node or of groups is not said of each pair again.
     """
     tries = _Tries(nodes)
     blamed: dict[str, list[Path]] = {}
-    between: dict[tuple[int, str, str], list[Path]] = {}
+    between: dict[int, tuple[set[str], list[Path]]] = {}  # by size: the groups, and the paths
     for node, found in tries.of.items():
         for path in found:
             if path.full in ("arrives", "local", "router"):
@@ -104,17 +107,19 @@ def sides(nodes: Mapping[str, Facts]) -> Iterator[tuple[str, Finding]]:
                 message = f"packets of {size} bytes vanish, and both pass them to other nodes: the"
                 yield node, _pair(path, f"{message} fault is between their switches")
             elif group:
-                pair = (size, min(group, other), max(group, other))
-                between.setdefault(pair, []).append(path)
-                yield node, _said(path, "between two groups of nodes")
+                groups, vanished = between.setdefault(size, (set(), []))
+                groups |= {group, other}
+                vanished.append(path)
+                yield node, _said(path, "between groups of nodes")
             elif other:
                 blamed.setdefault(node, []).append(path)
                 yield node, _said(path, "as on all paths of this node")
     for node, vanished in blamed.items():
         if node in nodes:
             yield node, _blame(tries.own(node), vanished)
-    for (size, one, two), vanished in between.items():
-        for node, finding in _parted(tries, size, one, two, vanished):
+    for size, (groups, vanished) in between.items():
+        of = tries.members(size)
+        for node, finding in _parted([of[group] for group in groups], vanished):
             if node in nodes:
                 yield node, finding
 
@@ -165,21 +170,22 @@ def _blame(own: tuple[str, int], vanished: list[Path]) -> Finding:
     return fail("side", message, SEE_SWITCH, value=_value(vanished))
 
 
-def _parted(
-    tries: _Tries, size: int, one: str, two: str, vanished: list[Path]
-) -> Iterator[tuple[str, Finding]]:
-    """For the nodes of the smaller group; for all, where none is smaller."""
-    first, second = sorted(
-        (tries.members(group, size) for group in (one, two)),
-        key=lambda members: (-len(members), members[0]),
-    )
+def _parted(groups: list[list[str]], vanished: list[Path]) -> Iterator[tuple[str, Finding]]:
+    """For the nodes that are not in the largest group, or for all where that is not most."""
+    groups = sorted(groups, key=lambda members: (-len(members), members[0]))
+    named = "; ".join(map(_listed, groups[:MOST_NAMED]))
+    if len(groups) > MOST_NAMED:
+        named += f"; and {len(groups) - MOST_NAMED} more groups"
+    count = "two" if len(groups) == 2 else str(len(groups))
     message = (
-        f"packets of {size} bytes pass within two groups of nodes ({_listed(first)};"
-        f" {_listed(second)}) and not between them, in none of {len(vanished)} tries"
-        f"{largest(vanished)}"
+        f"packets of {vanished[0].size} bytes pass within {count} groups of nodes ({named}) and not"
+        f" between them, in none of {len(vanished)} tries{largest(vanished)}"
     )
-    for node in second if len(second) < len(first) else first + second:
-        yield node, fail("side", message, SEE_UPLINK, value=_value(vanished))
+    finding = fail("side", message, SEE_UPLINK, value=_value(vanished))
+    most = 2 * len(groups[0]) > sum(map(len, groups))
+    for members in groups[most:]:
+        for node in members:
+            yield node, finding
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -1,12 +1,15 @@
 """The check mtu: what only shows between nodes."""
 
+import time
+
 import pytest
 
-from tests.mtu_facts import compared, peer, with_peers
+from clustercheck.check import Facts
+from tests.mtu_facts import CHECK, compared, peer, with_peers
 
 LARGEST = "; the largest that arrives is 1500 bytes"
 OTHER_SIDE = f"packets of 9000 bytes vanish on the other side of the path{LARGEST}"
-BETWEEN = f"packets of 9000 bytes vanish between two groups of nodes{LARGEST}"
+BETWEEN = f"packets of 9000 bytes vanish between groups of nodes{LARGEST}"
 
 
 def vanish(*names: str) -> list[dict[str, str]]:
@@ -108,6 +111,29 @@ def test_the_larger_of_two_groups_goes_on() -> None:
         f" more; x, y) and not between them, in none of 8 tries{LARGEST}"
     )
     assert {node: texts for node, texts in bad.items() if texts} == {"x": [groups], "y": [groups]}
+
+
+def test_many_racks_that_nothing_passes_between_are_one_finding_in_no_time() -> None:
+    """As with a spine that was set up anew: 100 racks of 20 nodes, 11 tries each."""
+    names = [f"n{number:04}" for number in range(2_000)]
+    nodes = {}
+    for place, name in enumerate(names):
+        peers = [names[(place + (1 << power)) % len(names)] for power in range(11)]
+        rack = place // 20
+        tries = [
+            peer(one, "arrives") if int(one[1:]) // 20 == rack else peer(one, "silent", 1500)
+            for one in peers
+        ]
+        nodes[name] = Facts(with_peers(*tries))
+    began = time.process_time()
+    assert CHECK.compare
+    found = list(CHECK.compare(nodes, dict.fromkeys(nodes, CHECK.options)))
+    assert time.process_time() - began < 5
+    bad = {(node, f.message) for node, f in found if f.remedy}
+    assert len(bad) == 2_000
+    (message,) = {message for _, message in bad}
+    assert "pass within 100 groups of nodes (n0000, n0001, n0002, n0003 and 16 more; " in message
+    assert "; and 96 more groups) and not between them, in none of " in message
 
 
 def test_a_pair_that_passes_one_way_only_points_to_one_link_of_several() -> None:

@@ -39,10 +39,14 @@ class Remark:
 
 @dataclass(frozen=True)
 class Task:
-    """A step of the work list: a remedy, and the names of the findings that it is for."""
+    """A step of the work list: a remedy, and what it is for.
+
+    names: of findings ("ntp.offset"). remarks: their places among the remarks, from 1.
+    """
 
     remedy: Remedy
     names: tuple[str, ...]
+    remarks: tuple[int, ...]
 
 
 @dataclass(frozen=True)
@@ -177,12 +181,10 @@ def _of_others(report: Report, node: str, like: Sequence[str]) -> Iterator[Remar
 
 
 def _tasks(remarks: Sequence[Remark]) -> Iterator[Task]:
-    names: dict[Remedy, list[str]] = {}
-    for remark in remarks:
+    found: dict[Remedy, dict[int, str]] = {}
+    for place, remark in enumerate(remarks, 1):
         if remark.finding.remedy:
-            found = names.setdefault(remark.finding.remedy, [])
             name = f"{remark.check}.{remark.finding.code}"
-            if name not in found:
-                found.append(name)
-    for remedy, found in names.items():
-        yield Task(remedy, tuple(found))
+            found.setdefault(remark.finding.remedy, {})[place] = name
+    for remedy, names in found.items():
+        yield Task(remedy, tuple(dict.fromkeys(names.values())), tuple(names))

@@ -60,19 +60,19 @@ def test_the_cause_stands_before_what_follows_from_it() -> None:
         "Compared with a1.\n"
         "\n"
         "Why\n"
-        "- warn dns.slow: a look-up takes 2 s\n"
-        "- fail ntp.offset: 3 s ahead\n"
-        "- fail ntp.no_daemon: none runs\n"
-        "- unknown nfs.hung: no answer\n"
-        "- warn fingerprint.uniform: a limit is 1, and 2 on others\n"
+        "[1] warn dns.slow: a look-up takes 2 s\n"
+        "[2] fail ntp.offset: 3 s ahead\n"
+        "[3] fail ntp.no_daemon: none runs\n"
+        "[4] unknown nfs.hung: no answer\n"
+        "[5] warn fingerprint.uniform: a limit is 1, and 2 on others\n"
         "\n"
         "What to do, in this order\n"
         "1. Give every node the same names. (field notes §4.1.2)\n"
-        "   for dns.slow\n"
+        "   for [1] dns.slow\n"
         "2. [disturbs running work] Let the daemon follow a server. (field notes §4.1.1)\n"
-        "   for ntp.offset, ntp.no_daemon\n"
+        "   for [2][3] ntp.offset, ntp.no_daemon\n"
         "3. Set it as on the others.\n"
-        "   for fingerprint.uniform\n"
+        "   for [5] fingerprint.uniform\n"
         "\n"
         "Then\n"
         "   clustercheck admit new -c dns,fingerprint,nfs,ntp\n"
@@ -99,7 +99,7 @@ def test_what_existing_nodes_say_of_it_counts() -> None:
         ("hole", ("a1", "a2")),
         ("differs", ("a1",)),
     ]
-    assert "- warn mtu.hole: large packets vanish (so says a[1-2])\n" in text(found)
+    assert "warn mtu.hole: large packets vanish (so says a[1-2])\n" in text(found)
 
 
 def test_what_is_wrong_with_an_existing_node_keeps_nobody_out() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from clustercheck import __version__
-from clustercheck.admission import Admission, Remark
+from clustercheck.admission import Admission, Remark, Task
 from clustercheck.fold import fold, shorten
 from clustercheck.render.escape import markdown, sound, visible
 from clustercheck.render.json import dumps
@@ -35,16 +35,18 @@ def _text(one: Admission, again: str, width: int) -> str:
     lines += indented(visible(_compared(one)), width, "", "  ")
     if one.remarks:
         lines += ["", "Why"]
-    for remark in one.remarks:
+    for place, remark in enumerate(one.remarks, 1):
         status, name = remark.finding.status.value, f"{remark.check}.{remark.finding.code}"
-        lines += indented(visible(f"{status} {name}: {_said(remark)}"), width, "- ", "  ")
+        first = f"[{place}] "
+        text = visible(f"{status} {name}: {_said(remark)}")
+        lines += indented(text, width, first, " " * len(first))
     if one.tasks:
         lines += ["", "What to do, in this order"]
     for number, task in enumerate(one.tasks, 1):
         text = task.remedy.text + (f" (field notes {task.remedy.see})" if task.remedy.see else "")
         text = f"[{DISTURBS}] {text}" if task.remedy.disturbs else text
         lines += indented(visible(text), width, f"{number}. ", "   ")
-        lines += indented(visible(f"for {', '.join(task.names)}"), width, "   ", "     ")
+        lines += indented(visible(_for(task)), width, "   ", "     ")
     if one.again:
         lines += ["", "Then", f"   {visible(_command(one, again))}"]
     if one.passed:
@@ -53,6 +55,11 @@ def _text(one: Admission, again: str, width: int) -> str:
         reasons = "; ".join(f"{check} ({why})" for check, why in one.skipped.items())
         lines += indented(visible(f"Does not apply: {reasons}"), width, "", "  ")
     return "\n".join(lines) + "\n"
+
+
+def _for(task: Task) -> str:
+    places = "".join(f"[{place}]" for place in task.remarks)
+    return f"for {places} {', '.join(task.names)}"
 
 
 def _said(remark: Remark) -> str:
@@ -79,16 +86,16 @@ def _command(one: Admission, again: str) -> str:
 
 def _markdown(one: Admission, again: str) -> str:
     lines = [f"## {markdown(one.node)}: {markdown(one.answer)}", "", markdown(_compared(one)), ""]
-    for remark in one.remarks:
+    for place, remark in enumerate(one.remarks, 1):
         status, name = remark.finding.status.value, f"{remark.check}.{remark.finding.code}"
-        lines.append(f"- **{status}** {markdown(name)}: {markdown(_said(remark))}")
+        lines.append(f"- ({place}) **{status}** {markdown(name)}: {markdown(_said(remark))}")
     if one.tasks:
         lines += ["", "**What to do, in this order**", ""]
     for number, task in enumerate(one.tasks, 1):
         text = task.remedy.text + (f" (field notes {task.remedy.see})" if task.remedy.see else "")
         disturbs = f"**{DISTURBS}:** " if task.remedy.disturbs else ""
-        for_ = markdown(f"for {', '.join(task.names)}")
-        lines.append(f"{number}. {disturbs}{markdown(text)} ({for_})")
+        lines.append(f"{number}. {disturbs}{markdown(text)}")
+        lines.append(f"   {markdown(_for(task))}")
     if one.again:
         lines += ["", f"Then: `{_command(one, again)}`"]
     if one.passed:

@@ -60,11 +60,11 @@ way=
 [ -n "${SSH_CONNECTION:-}" ] && way=ssh
 fact way "$way"
 fact shell "$shell"
-[ -n "$start_shell" ] && [ -n "$way" ] && [ -x "$shell" ] || return
+[ "$start_shell" != no ] && [ -n "$way" ] && [ -x "$shell" ] || return
 
 # csh is a login shell by its name only
-case ${shell##*/} in
-csh | tcsh) set -- -c true ;;
+case $start_shell:${shell##*/} in
+plain:* | *:csh | *:tcsh) set -- -c true ;;
 *) set -- -l -c true ;;
 esac
 

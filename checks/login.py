@@ -2,9 +2,12 @@
 
 A shell that waits for a module system on a server that is gone keeps everybody out. One that prints
 breaks scp, rsync and sftp, which take the text for their own. So the login user's shell is started
-as a login does it (a second time where that was slow) and as scp does it, with nothing to read and
-nothing to run but `true`. What its start-up files do is done then, as at each login; `start_shell =
-no` leaves it out, and where it was not SSH that led to the node nothing is started.
+once more as ssh and scp start it (again where that was slow), with nothing to read and nothing to
+run but `true`. Where it was not SSH that led to the node nothing is started.
+
+What a terminal starts reads more: /etc/profile, and the user's own profile. `start_shell = login`
+starts the shell in that way. It is not done unasked, since what such a file starts for a session
+(an ssh-agent) would stay on the node.
 
 2 s are what Slurm waits for a user's environment (GetEnvTimeout of slurm.conf), 10 s our own
 choice. What is slow because of NFS is the check nfs's, whose failure goes before. Limits are those
@@ -41,8 +44,10 @@ class Options:
     nologin: Literal["allow", "warn", "fail"] = option(
         "warn", "what a nologin file is, which keeps all but root out"
     )
-    start_shell: bool = option(
-        True, "whether the login user's shell is started, to time it and to see what it prints"
+    start_shell: Literal["no", "plain", "login"] = option(
+        "plain",
+        "how the login user's shell is started, to time it and to see what it prints: plain is as"
+        " ssh and scp do it, login is as a terminal does, and leaves what the profile starts",
     )
     warn_seconds: Annotated[float, Gt(0)] = option(
         2.0, "time for the start of the shell above which it is a warning", unit="s"
@@ -108,7 +113,7 @@ TIME = re.compile(r"([0-9]{1,3}) ([0-9]{1,12}(?:\.[0-9]{1,9})?) ([0-9]{1,12}(?:\
 def judge(facts: Facts, options: Options) -> Iterator[Finding]:
     yield from _barred(facts, options)
     yield from _home(facts)
-    if not options.start_shell:
+    if options.start_shell == "no":
         pass
     elif facts["way"] != "ssh":
         yield skip("start", "the shell was not started: it was not SSH that led here")

@@ -87,9 +87,11 @@ def test_other_shells_that_print(tmp_path: Path, login_shell: str, file: str) ->
 
 def test_a_start_that_hangs_names_what_it_waits_for(tmp_path: Path, shell: str) -> None:
     (tmp_path / ".bash_profile").write_text("sleep 987\n")
-    (found,) = said_of("start", asked(tmp_path, shell, fail_seconds=2, warn_seconds=1))
+    (found,) = said_of(
+        "start", asked(tmp_path, shell, start_shell="login", fail_seconds=5, warn_seconds=1)
+    )
     assert re.fullmatch(
-        r"fail start: \S+bash did not start within 2 s; it waits for sleep \(process [0-9]+, state "
+        r"fail start: \S+bash did not start within 5 s; it waits for sleep \(process [0-9]+, state "
         r"S(, in \S+)?\)",
         found,
     )
@@ -98,23 +100,33 @@ def test_a_start_that_hangs_names_what_it_waits_for(tmp_path: Path, shell: str) 
 def test_a_slow_start_is_tried_twice(tmp_path: Path, shell: str) -> None:
     profile = tmp_path / ".bash_profile"
     profile.write_text("sleep 1.3\n")
-    (found,) = said_of("start", asked(tmp_path, shell, warn_seconds=1.0))
+    (found,) = said_of("start", asked(tmp_path, shell, start_shell="login", warn_seconds=1.0))
     assert re.fullmatch(
         r"warn start: \S+ took [1-9][.0-9]+ s to start, should be 1 s or less", found
     )
     # what had to be fetched from afar once is there the second time
     profile.write_text(f'[ -e "{tmp_path}/seen" ] || sleep 3\n: >"{tmp_path}/seen"\n')
-    (found,) = said_of("start", asked(tmp_path, shell, warn_seconds=2.5))
+    (found,) = said_of("start", asked(tmp_path, shell, start_shell="login", warn_seconds=2.5))
     assert found.startswith("pass start"), found
 
 
 def test_start_up_files_that_end_the_shell(tmp_path: Path) -> None:
     (tmp_path / ".bash_profile").write_text("exit 3\n")
-    found = asked(tmp_path, warn_seconds=8)
+    found = asked(tmp_path, start_shell="login", warn_seconds=8)
     assert re.fullmatch(
         r"warn status: \S+bash ended with status 3 when it was to start and do nothing",
         said_of("status", found)[0],
     )
+
+
+def test_a_profile_is_not_read_unasked(tmp_path: Path) -> None:
+    """It may start what stays: an ssh-agent."""
+    (tmp_path / ".bash_profile").write_text(f": >{tmp_path}/seen\n")
+    found = asked(tmp_path, warn_seconds=8)
+    assert said_of("start", found)[0].startswith("pass start")
+    assert not (tmp_path / "seen").exists()
+    asked(tmp_path, start_shell="login")
+    assert (tmp_path / "seen").exists()
 
 
 def test_a_flood_does_no_harm(tmp_path: Path) -> None:
@@ -125,7 +137,7 @@ def test_a_flood_does_no_harm(tmp_path: Path) -> None:
 
 
 def test_what_is_left_out(tmp_path: Path) -> None:
-    found = asked(tmp_path, start_shell=False)
+    found = asked(tmp_path, start_shell="no")
     assert [said.split(":")[0] for said in found] == ["pass nologin", "pass home"]
 
 

@@ -46,10 +46,26 @@ end_session() {
     done
 }
 
+# A probe may have made something that it removes when it is told to end. For that all of them have
+# two seconds together.
+cc_patience=20
+ask_to_end() {
+    for cc_pid in "$1" $(session "$1" | sed 's,/.*,,'); do
+        kill -TERM "$cc_pid" 2>/dev/null
+    done
+    while [ "$cc_patience" -gt 0 ] && [ -n "$(session "$1")" ]; do
+        cc_patience=$((cc_patience - 1))
+        sleep 0.1 2>/dev/null || { sleep 1 && cc_patience=$((cc_patience - 10)); }
+    done
+}
+
 tidy() {
     trap '' HUP INT TERM PIPE USR1
     trap - EXIT
     [ -n "$cc_ticker" ] && kill -TERM "$cc_ticker" 2>/dev/null
+    for cc_entry in $cc_running; do
+        ask_to_end "${cc_entry#*:}"
+    done
     for cc_entry in $cc_running; do
         end_session "${cc_entry#*:}"
     done

@@ -270,6 +270,32 @@ def test_when_the_run_ends_early_the_node_tidies_up(shell: str, how: str) -> Non
     process.wait(10)
 
 
+@pytest.mark.parametrize("how", ["reader gone", "terminated"])
+def test_a_probe_removes_what_it_made_when_the_run_ends_early(
+    shell: str, how: str, tmp_path: Path
+) -> None:
+    made = tmp_path / "made"
+    probe = f"trap 'rm {made}' EXIT; trap 'exit 143' TERM; >{made}; within 80 sleep 80"
+    process = subprocess.Popen(
+        [*shell_words(shell), "-s"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert process.stdin and process.stdout
+    process.stdin.write(build(made_frame(shell), asked(hung=check(probe, limit=90))).encode())
+    process.stdin.flush()
+    assert wait_for(made.exists)
+    if how == "reader gone":
+        process.stdout.close()
+    else:
+        process.send_signal(signal.SIGTERM)
+    assert wait_for(lambda: not made.exists())
+    process.stdin.close()
+    process.stdout.close()
+    process.wait(10)
+
+
 def test_memory_full_or_absent_is_not_needed(shell: str) -> None:
     """Another folder is used where /dev/shm cannot be; here by way of a home."""
     if os.geteuid() != 0:

@@ -49,7 +49,10 @@ def lookup(facts: Facts, resolv: Resolv) -> Lookup:
     if status == "124" or seconds >= 0.9 * resolv.longest or (used and absent == used):
         return Lookup(seconds, True, False)
     first = waited_for(facts.get("waits", "").split(), resolv) or next(iter(absent), "")
-    if first in absent or seconds >= 0.9 * resolv.timeout:
+    # Of one server alone that answers late, nobody can tell that it was silent before; but a cache
+    # on the node has servers of its own.
+    several = len(used) > 1 or any(is_address(one) and is_loopback(one) for one in used)
+    if first in absent or (several and seconds >= 0.9 * resolv.timeout):
         return Lookup(seconds, False, True, first)
     return Lookup(seconds, False, False)
 

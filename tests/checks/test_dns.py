@@ -11,6 +11,7 @@ BACK = "PTR 10.0.0.1 NOERROR node01.cluster.example"
 SAID, SAID_OTHER = f"said@{SERVER}", f"said@{OTHER}"
 # /proc/net/udp and udp6 on a machine whose first byte of a word is the least
 SERVER_HEX, SIX_HEX = "3500000A:0035", "000099FD000000000000000035000000:0035"
+SIX_FIRST = "nameserver FD99::35\nnameserver 10.0.0.54"
 TWO_LOCAL = "nameserver 127.0.0.1\nnameserver 10.0.0.53"
 TWO_SEARCH = "search cluster.example\nsearch vcn.example\nnameserver 10.0.0.53"
 
@@ -150,7 +151,7 @@ def test_a_node_that_is_well() -> None:
             "each look-up that no file answers takes 5 s",
         ),
         (
-            {"asked": "2 501", "waits": SIX_HEX, "resolv.conf": "nameserver FD99::35\n" * 2},
+            {"asked": "2 501", "waits": SIX_HEX, "resolv.conf": SIX_FIRST},
             "warn dead_server: the name server fd99::35, the first of 2 in resolv.conf, does not "
             "answer; on the node each look-up that no file answers takes 5 s",
         ),
@@ -174,6 +175,16 @@ def test_a_node_that_is_well() -> None:
             f"warn no_server: no name server answers the node ({SERVER}): a look-up ends after "
             "1 s without an answer",
         ),
+        (
+            {"resolv.conf": f"nameserver {SERVER}", "asked": "2 501"},
+            "warn slow: a look-up takes 5.0 s, should take 1 s at most",
+        ),
+        (
+            {"resolv.conf": "nameserver 127.0.0.53", "asked": "2 501", "upstream": ""},
+            "warn dead_server: a name server before the one that answers is silent; on the node "
+            "each look-up that no file answers takes 5 s",
+        ),
+        ({"resolv.conf": f"nameserver {SERVER}\noptions timeout:1", "asked": "2 95"}, "pass"),
         (
             {"resolv.conf": f"nameserver {SERVER}", "asked": "2 1000"},
             f"warn no_server: no name server answers the node ({SERVER}): a look-up ends after "

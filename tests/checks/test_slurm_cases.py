@@ -193,8 +193,12 @@ def test_more_of_093(tmp_path: Path) -> None:
 
 
 def of_conf(found: list[str]) -> dict[str, str]:
-    chosen = [line.partition(" -> ")[0] for line in found if " slurm.conf: " in line]
-    return {line.split()[0]: line.split(" ", 1)[1] for line in chosen}
+    said: dict[str, str] = {}
+    for line in found:
+        node, _, rest = line.partition(" -> ")[0].partition(" ")
+        if " slurm.conf: " in rest:
+            said[node] = f"{said[node]}; {rest}" if node in said else rest
+    return said
 
 
 def test_case_095_one_node_has_another_slurm_conf(tmp_path: Path) -> None:
@@ -239,15 +243,19 @@ def test_what_is_included_and_cgroup_conf_count(tmp_path: Path) -> None:
         b=files("/etc/slurm", "PartitionName=x MaxTime=1\n", "ConstrainCores=yes\n"),
         c=files("/run/slurm/conf", "PartitionName=x\n", "ConstrainCores=yes\n"),
         d=files("/etc/slurm", "PartitionName=x\n", "ConstrainCores=no\n"),
+        login=files("/etc/slurm", "PartitionName=x\n", "nothing that counts here\n"),
     )
+    for name in "abcd":
+        case.nodes[name].said.append(Recorded("slurmd", "-V", 0, b"slurm 24.11.5", b""))
     same = "pass slurm.conf: slurm.conf is the same as on most nodes"
     assert of_conf(lines(case, tmp_path)) == {
         "a": same,
-        "b": "warn slurm.conf: slurm.conf differs from that of 2 nodes:"
+        "b": "warn slurm.conf: slurm.conf differs from that of 4 nodes:"
         " here 'PartitionName=x MaxTime=1', there 'PartitionName=x'",
         "c": same,
-        "d": "warn slurm.conf: slurm.conf differs from that of 2 nodes:"
+        "d": f"{same}; warn slurm.conf: cgroup.conf differs from that of 3 nodes:"
         " here 'ConstrainCores=no', there 'ConstrainCores=yes'",
+        "login": same,
     }
 
 

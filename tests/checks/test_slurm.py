@@ -14,6 +14,7 @@ from clustercheck.check import Facts, Target
 from tests.made_up import CHECKS, MadeUpNode, judged, options_of
 from tests.slurm_facts import SLURM, STOPPED
 from tests.this_machine import SHELLS
+from tools.fetch import program
 
 read = importlib.import_module("clustercheck.checks._slurm_read")
 SAMPLES = Path(__file__).resolve().parent.parent / "data" / "slurm" / "samples"
@@ -397,6 +398,38 @@ def test_what_the_probe_sees(tmp_path: Path, shell: str) -> None:
     assert found[1].startswith("pass spool: /var/spool/slurm/blue7.gpu07 has ")
 
 
+@pytest.mark.parametrize("awk", ["awk", "busybox awk"])
+def test_what_the_second_probe_sees(tmp_path: Path, awk: str) -> None:
+    node = MadeUpNode(tmp_path)
+    if awk != "awk":
+        node.command("awk", f'exec {program("busybox")} awk "$@"')
+    file = SAMPLES / "17-oneliner-all.txt"
+    node.command(
+        "scontrol", f"case $1 in show) cat {file} ;; *) cat {SAMPLES}/ping-01-up.txt ;; esac"
+    )
+    node.file("/etc/slurm/slurm.conf", CONF + "AccountingStoragePass=secret\n")
+    node.file("/etc/slurm/parts/nodes.conf", "NodeName = x[1-9]  \\\n  CPUs=4 # four\n")
+    node.file("/etc/slurm/cgroup.conf", "ConstrainCores=yes\n")
+    told = follow_facts(node)
+    found = {record.names[0]: record for record in read.read_nodes(told["asked.nodes"])}
+    said = {name: (r.state, r.gres, r.reason, r.by, r.since) for name, r in found.items()}
+    expected = READINGS["17-oneliner-all"]
+    assert said == {name: (*of, "", "", "")[:5] for name, of in expected.items()}
+    assert told["asked.ping"] == "Slurmctld(primary) at ctl is UP"
+    assert told["lines"].splitlines() == [
+        "file /etc/slurm/slurm.conf",
+        "clustername=demo",
+        "SlurmdSpoolDir=/var/spool/slurm/%n.%h",
+        "SlurmdPidFile=/var/run/%n.pid",
+        "file /etc/slurm/parts/nodes.conf",
+        "NodeName=x[1-9] CPUs=4",
+        "DebugFlags=Agent, NO_CONF_HASH",
+        "AccountingStoragePass=...",
+        "file /etc/slurm/cgroup.conf",
+        "ConstrainCores=yes",
+    ]
+
+
 def test_where_there_is_no_slurm_next_to_nothing_is_asked(tmp_path: Path) -> None:
     node = MadeUpNode(tmp_path)
     node.hide("scontrol", "sinfo", "slurmd")
@@ -552,12 +585,12 @@ def test_ten_thousand_nodes_fit_into_one_answer(tmp_path: Path) -> None:
     assert len(told["asked.nodes"]) < 200_000
 
 
-def follow_facts(node: MadeUpNode) -> dict[str, str]:
+def follow_facts(node: MadeUpNode, shell: str = "sh") -> dict[str, str]:
     """What the node tells when it is asked again."""
     again = dataclasses.replace(CHECKS["slurm"], probe=CHECKS["slurm"].follow_probe)
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(CHECKS, "slurm", again)
-        return node.probe("slurm")
+        return node.probe("slurm", shell=shell)
 
 
 @pytest.mark.parametrize("shell", SHELLS)
@@ -581,7 +614,7 @@ def test_all_processes_are_looked_at_where_that_is_worth_it(
     node.file("/proc/815/comm", "slurmd\n")
     node.file("/proc/loadavg", f"{load} 0.80 0.70 1/900 4711\n")
     assert node.probe("slurm", shell=shell)["waiting"] == expected
-    assert "77 D" in follow_facts(node)["waiting"]
+    assert "77 D" in follow_facts(node, shell)["waiting"]
 
 
 def test_a_node_with_a_task_that_could_not_be_killed_is_asked_again() -> None:

@@ -60,41 +60,104 @@ reason() {
 # Is the directory $1 on the file system $device?
 is_here() { [ -n "$device" ] && [ "$(within 4 stat -L -c %d "$1" 2>/dev/null)" = "$device" ]; }
 
-# Makes the empty file $file in the first directory of $at's file system where this user may.
-# $why is "done" or why not, $place the directory.
-make_file() {
+# Where to write on $at's file system: $place is the first directory there that the options name
+# ($chosen is then set), else the mount's own.
+find_place() {
     device=$(within 4 stat -L -c %d "$at/." 2>/dev/null)
+    chosen=1
     IFS=$cc_nl
     # shellcheck disable=SC2086 # the lines are wanted
     set -- $throughput_dir $write_dirs
     unset IFS
+    for place; do
+        is_here "$ROOT$place" && return
+    done
     chosen=
-    for place; do
-        is_here "$ROOT$place" && chosen=1 && break
-    done
-    if [ -n "$chosen" ]; then
-        set -- "$place"
-    else
-        set -- "${at#"$ROOT"}"
-        [ -n "$HOME" ] && set -- "$@" "$HOME"
-    fi
-    why='Permission denied'
-    for place; do
-        is_here "$ROOT$place" || continue
-        file=$ROOT${place%/}/$name
-        text=$(within 4 touch "$file" 2>&1)
-        case $? in
-        0) why='done' ;;
-        124 | 137) why=hung ;;
-        *) reason "$text" ;;
-        esac
-        [ "$why" = 'Permission denied' ] || return
-    done
     place=${at#"$ROOT"}
     place=${place:-/}
 }
 
-host=
+# Makes $made, called $name, by the command $1 (touch or mkdir), in the home where this user may
+# not in $place. $why is "done", "hung" or why not.
+make() {
+    find_place
+    make_in "$1" "$place" && return
+    if [ "$why" = 'Permission denied' ] && [ -z "$chosen" ] && [ -n "$HOME" ] &&
+        is_here "$ROOT$HOME" && make_in "$1" "$HOME"; then
+        place=$HOME
+    fi
+}
+
+make_in() {
+    made=$ROOT${2%/}/$name
+    text=$(within 4 "$1" "$made" 2>&1)
+    said $?
+    case $why in
+    'done' | hung) ;; # what has hung may be made yet
+    *)
+        made=
+        return 1
+        ;;
+    esac
+}
+
+# $why of a command that ended with the status $1 and said $text
+said() {
+    case $1 in
+    0) why='done' ;;
+    124 | 137) why=hung ;;
+    *) reason "$text" ;;
+    esac
+}
+
+# Does the mount answer still, after $1 s?
+answers_still() {
+    within "$1" stat -f "$at" >/dev/null 2>&1
+    case $? in 124 | 137) return 1 ;; esac
+}
+
+# Can a TCP connection be made to port $2 of the address $1? $why is "open", "no tool" or why not.
+reach() {
+    if have bash; then
+        # shellcheck disable=SC2016 # bash expands it
+        answer=$(within 3 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$1" "$2" 2>&1)
+        ended=$?
+    elif have nc; then
+        answer=$(within 3 nc -v -z -w 2 "$1" "$2" 2>&1)
+        ended=$?
+        case $answer in
+        *'invalid option'* | *'unrecognized'* | *sage:*)
+            answer=$(within 3 nc -w 2 "$1" "$2" 2>&1)
+            ended=$?
+            # it gives up connecting after 2 s, so after 3 s it was connected
+            case $ended in 124 | 137 | 143) ended=0 ;; esac
+            ;;
+        esac
+    else
+        why='no tool'
+        return 0
+    fi
+    case $ended in
+    0) why=open ;;
+    124 | 137) why='no answer' ;;
+    *) reason "$answer" ;;
+    esac
+    [ "$why" = open ]
+}
+
+# $gate: the port of the mount's server, "" where a connection by TCP says nothing
+gate_of() {
+    part port "$options"
+    gate=$server/${value:-2049}
+    case ,$server,$options, in
+    ,,* | *,proto=rdma,* | *,proto=udp,*) gate='' ;;
+    esac
+}
+
+host='' boot=''
 read -r host 2>/dev/null <"$ROOT/proc/sys/kernel/hostname"
+read -r boot 2>/dev/null <"$ROOT/proc/sys/kernel/random/boot_id"
+# What we make tells whose it is: should it be left, the next run on this node knows it by that.
+ours=.clustercheck-nfs-${host:-node}-${boot%%-*}
 set -f
 """.replace("MOST_MOUNTS", str(MOST_MOUNTS))

@@ -1,7 +1,7 @@
 """Whether NFS mounts are there, and answer."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from clustercheck.check import Facts, Finding, fail, ok, unknown, warn
@@ -20,6 +20,8 @@ from ._nfs_remedies import (
     WAKE_SERVER,
 )
 from ._nfs_word import lines_of, whole
+
+MOST_STUCK = 5  # processes that a message names
 
 
 class Seen(NamedTuple):
@@ -115,12 +117,13 @@ def judge_absent(facts: Facts) -> Iterator[Finding]:
         elif "access denied" in log.lower() or "not permitted" in log.lower():
             yield fail("absent", f"{message}: the server refuses this node{said}", EXPORT_IT)
         elif reached not in ("open", "no tool", ""):
-            yield fail("absent", f"{message}: TCP port 2049 {_closed(reached)}{said}", FIND_SERVER)
+            closed = closed_words(reached)
+            yield fail("absent", f"{message}: TCP port 2049 {closed}{said}", FIND_SERVER)
         else:
             yield fail("absent", f"{message}, should be{said}", MOUNT_IT)
 
 
-def _closed(reached: str) -> str:
+def closed_words(reached: str) -> str:
     """How a port did not open, in words."""
     if reached == "no answer":
         return "gave no answer within 3 s"
@@ -140,10 +143,13 @@ def judge_servers(facts: Facts, seen: Iterable[Seen]) -> Iterator[Finding]:
             places = ", ".join(m.name for m in mounts)
             message = (
                 f"the server {name} does not answer, so {places} cannot be used and would hang"
-                f" whoever touches it: TCP port {port} {_closed(facts[f'reach@{gate}'])}"
+                f" whoever touches it: TCP port {port} {closed_words(facts[f'reach@{gate}'])}"
             )
-            yield fail("server", f"{message}{_last_words(facts, host, address)}", FIND_SERVER)
+            more = _last_words(facts, host, address) + _stuck(facts)
+            yield fail("server", f"{message}{more}", FIND_SERVER)
             continue
+        if hung := [m for m in mounts if state_of(facts, m.number) == "hung"]:
+            yield _hung(facts, hung)
         if not any(m.version == "3" for m in mounts):
             continue
         for other, closed in facts.at("reach").items():
@@ -151,8 +157,33 @@ def judge_servers(facts: Facts, seen: Iterable[Seen]) -> Iterator[Finding]:
             if where == address and other_port != port and closed not in ("open", "no tool"):
                 what = "rpcbind" if other_port == "111" else "mountd"
                 host = host_of(mounts[0].mount.source)
-                message = f"{what} of {host} (TCP port {other_port}) {_closed(closed)}"
+                message = f"{what} of {host} (TCP port {other_port}) {closed_words(closed)}"
                 yield warn("rpc", message, OPEN_RPC)
+
+
+def _hung(facts: Facts, mounts: Sequence[Seen]) -> Finding:
+    """Mounts of one server that give no answer though its port is open: one finding."""
+    first = mounts[0]
+    host, step = host_of(first.mount.source), facts[f"step@{first.number}"]
+    names = ", ".join(m.name for m in mounts)
+    message = f"{names} ({first.mount.source}) does not answer when asked for {step}, and hangs"
+    if len(mounts) > 1:
+        message = (
+            f"{names} (all from {host}) do not answer, the first when asked for {step}, and hang"
+        )
+    message += " whoever waits"
+    more = _last_words(facts, host, first.server) + _stuck(facts)
+    return fail("hung", f"{message}{more}", WAKE_SERVER)
+
+
+def _stuck(facts: Facts) -> str:
+    """The processes that wait in the kernel."""
+    lines = [line.split(" ", 1) for line in lines_of(facts.get("stuck", "")) if " " in line]
+    if not lines:
+        return ""
+    words = ", ".join(f"{command} (process {pid})" for pid, command in lines[:MOST_STUCK])
+    more = f" and {len(lines) - MOST_STUCK} more" if len(lines) > MOST_STUCK else ""
+    return f"; in state D now: {words}{more}"
 
 
 def _last_words(facts: Facts, *names: str) -> str:
@@ -169,15 +200,9 @@ def judge_state(facts: Facts, seen: Seen) -> Iterator[Finding]:
     """Whether the mount answers, with the options that were agreed on."""
     state, number = state_of(facts, seen.number), seen.number
     what = f"{seen.name} ({seen.mount.source})"
-    if state == "not touched":
-        return
-    if state == "hung":
-        step = f" when asked for {facts[f'step@{number}']}"
-        log = _last_words(facts, host_of(seen.mount.source), seen.server)
-        yield fail(
-            "hung", f"{what} does not answer{step}, and hangs whoever waits{log}", WAKE_SERVER
-        )
-    elif state.startswith("Stale"):
+    if state in ("not touched", "hung"):
+        return  # judge_servers has said it
+    if state.startswith("Stale"):
         yield fail("stale", f"{what} is stale ({state})", MOUNT_ANEW)
     elif state in ("Permission denied", "Operation not permitted") or "key" in state.lower():
         sec = value_of(seen.mount, "sec")

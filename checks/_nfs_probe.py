@@ -29,34 +29,10 @@ fact mounts "$(grep -E ' - (nfs4?|autofs) ' "$ROOT/proc/self/mountinfo" | head -
 mounted=$cc_nl$(awk '
     index($0, " - nfs ") || index($0, " - nfs4 ") { print $5 }' "$ROOT/proc/self/mountinfo")$cc_nl
 
-# Can a TCP connection be made to port $2 of the address $1? Says how it went.
-reach() {
-    if have bash; then
-        # shellcheck disable=SC2016 # bash expands it
-        text=$(within 3 bash -c 'exec 3<>"/dev/tcp/$0/$1"' "$1" "$2" 2>&1)
-        status=$?
-    elif have nc; then
-        text=$(within 3 nc -v -z -w 2 "$1" "$2" 2>&1)
-        status=$?
-        case $text in
-        *'invalid option'* | *'unrecognized'* | *sage:*)
-            text=$(within 3 nc -w 2 "$1" "$2" 2>&1)
-            status=$?
-            # it gives up connecting after 2 s, so after 3 s it was connected
-            case $status in 124 | 137 | 143) status=0 ;; esac
-            ;;
-        esac
-    else
-        fact "reach@$1/$2" 'no tool'
-        return 0
-    fi
-    case $status in
-    0) why=open ;;
-    124 | 137) why='no answer' ;;
-    *) reason "$text" ;;
-    esac
+tell_reach() {
+    reach "$1" "$2"
     fact "reach@$1/$2" "$why"
-    [ "$why" = open ]
+    case $why in open | 'no tool') ;; *) return 1 ;; esac
 }
 
 # A wanted mount that is not there: is its server known and reached, what did mount(8) say?
@@ -79,7 +55,7 @@ absent() {
         fi
         ;;
     esac
-    [ -n "$address" ] && reach "$address" 2049
+    [ -n "$address" ] && tell_reach "$address" 2049
     have systemd-escape && have journalctl || return
     unit=$(within 2 systemd-escape -p --suffix=mount "$2" 2>/dev/null)
     text=$(within 4 journalctl -b -q --no-pager -o cat -n 40 -u "$unit" 2>/dev/null |
@@ -139,16 +115,8 @@ asked=' ' closed=' ' waiting=''
 ask() {
     case $asked in *" $1/$2 "*) return ;; esac
     asked="$asked$1/$2 "
-    reach "$1" "$2" &
+    tell_reach "$1" "$2" &
     waiting="$waiting $1/$2=$!"
-}
-# $gate: the server's own port, "" where a connection by TCP says nothing
-gate_of() {
-    part port "$options"
-    gate=$server/${value:-2049}
-    case ,$server,$options, in
-    ,,* | *,proto=rdma,* | *,proto=udp,*) gate='' ;;
-    esac
 }
 for line; do
     take "$line"
@@ -171,83 +139,148 @@ for entry in $waiting; do
 done
 
 by_root() {
-    if have timeout; then as_root timeout -k 1 4 "$@"; else as_root "$@"; fi
+    if have timeout; then as_root timeout -k 1 "$seconds" "$@"; else as_root "$@"; fi
 }
+seconds=4
 root=
 [ -n "$write" ] && [ $# -gt 0 ] && as_root true && root=1
 
-# What root may do in the mount's directory $1: a squashed root owns nothing and gives nothing away.
+# Has the mount stopped to answer? Else it was one command that took too long.
+hangs() {
+    answers_still 4 && return 1
+    fact "state@$number" hung
+}
+
+# Removes the file $1 by the command $2. False where the mount hangs by now.
+remove() {
+    text=$("$2" rm -f "$1" 2>&1)
+    said $?
+    [ "$why" = 'done' ] && return
+    [ "$why" = hung ] && hangs && return 1
+    fact "left@$number" "${1#"$ROOT"}"
+}
+by_user() { within 4 "$@"; }
+
+# What root may do in $place: a squashed root owns nothing and gives nothing away. False where the
+# mount hangs by now.
 look_as_root() {
     fact "step@$number" "root's file"
-    file=$ROOT${1%/}/$name-root
+    file=$ROOT${place%/}/$name-root
     text=$(by_root touch "$file" 2>&1)
-    case $? in
-    0) why='done' ;;
-    124 | 137) why=hung ;;
-    *) reason "$text" ;;
-    esac
+    said $?
+    [ "$why" = hung ] && hangs && return 1
     fact "root.touch@$number" "$why"
     if [ "$why" = 'done' ]; then
         fact "root.owner@$number" "$(by_root stat -c %u "$file" 2>/dev/null)"
-        text=$(by_root chown 1 "$file" 2>&1) && text='done'
-        reason "$text"
+        text=$(by_root chown 1 "$file" 2>&1)
+        said $?
+        [ "$why" = hung ] && hangs && return 1
         fact "root.chown@$number" "$why"
-        by_root rm -f "$file" || fact "left@$number" "${file#"$ROOT"}"
+        remove "$file" by_root || return
     fi
+    file=
 }
 
-# One mount, in a process of its own: one that hangs harms no other.
+# The same as the login user
+look_as_user() {
+    fact "step@$number" 'an empty file'
+    make touch
+    [ "$why" = hung ] && hangs && return 1
+    fact "touch@$number" "$why"
+    if [ "$why" = 'done' ]; then
+        fact "owner@$number" "$(within 4 stat -c %u "$made" 2>/dev/null)"
+        text=$(within 4 chmod 600 "$made" 2>&1)
+        said $?
+        [ "$why" = hung ] && hangs && return 1
+        fact "chmod@$number" "$why"
+        remove "$made" by_user || return
+    fi
+    made=
+    [ -n "$HOME" ] && is_here "$ROOT$HOME" &&
+        fact "home@$number" "$(within 4 stat -L -c %u "$ROOT$HOME" 2>/dev/null)"
+    return 0
+}
+
+# What killed runs have left in $place is removed where this node left it, else told when it is an
+# hour old. A run that goes on is told by its process; none takes an hour.
+look_for_leftovers() {
+    fact "step@$number" 'its directory'
+    found=$(within 4 find "$ROOT$place/." ! -name . -prune -name '.clustercheck-nfs-*' 2>/dev/null |
+        sed 's,.*/,,' | head -n 20)
+    [ -n "$found" ] || return
+    aged=$cc_nl$(within 4 find "$ROOT$place/." ! -name . -prune -name '.clustercheck-nfs-*' \
+        -mmin +60 2>/dev/null | sed 's,.*/,,')$cc_nl
+    removed='' old=''
+    IFS=$cc_nl
+    # shellcheck disable=SC2086 # the lines are wanted
+    set -- $found
+    unset IFS
+    for entry; do
+        is_old=
+        case $aged in *"$cc_nl$entry$cc_nl"*) is_old=1 ;; esac
+        owner=${entry#"$ours-"}
+        owner=${owner%%-*}
+        case $entry$is_old in
+        "$ours-"*)
+            case $owner in '' | *[!0-9]*) continue ;; esac
+            [ -d "$ROOT/proc/$owner" ] && continue
+            ;;
+        ".clustercheck-nfs-${host:-node}-"*1) [ -n "$is_old" ] || continue ;;
+        *)
+            [ -n "$is_old" ] && old="$old$entry "
+            continue
+            ;;
+        esac
+        case $entry in
+        *-root) [ -n "$root" ] && by_root rm -f "$ROOT$place/$entry" ;;
+        *) within 4 rm -rf "$ROOT$place/$entry" ;;
+        esac 2>/dev/null
+        # shellcheck disable=SC2181 # of what was chosen above
+        if [ $? = 0 ]; then removed="$removed$entry "; else old="$old$entry "; fi
+    done
+    fact "old@$number" "$old"
+    fact "removed@$number" "$removed"
+}
+
+# One mount, in a process of its own: one that hangs harms no other. False where it hangs.
 look() {
     number=$1
     take "$2"
     fact "step@$number" 'its free space'
     text=$(within 4 stat -f -c '%S %b %a %c %d' "$at" 2>&1)
-    case $? in
-    0) fact "state@$number" answers && fact "size@$number" "$text" ;;
-    124 | 137)
-        fact "state@$number" hung
-        return
-        ;;
+    said $?
+    case $why in
+    'done') fact "state@$number" answers && fact "size@$number" "$text" ;;
     *)
-        reason "$text"
         fact "state@$number" "$why"
+        [ "$why" != hung ]
         return
         ;;
     esac
     case ,$options, in *,ro,*) return ;; esac
-    [ -n "$write" ] || return
-    name=.clustercheck-nfs-${host:-node}-$$-$number
-    file='' place=''
-    trap '[ -n "$file" ] && rm -f "$file"' EXIT
+    [ -n "$write" ] || return 0
+    name=$ours-$$-$number
+    file='' made='' place=''
+    trap '
+        seconds=1
+        [ -z "$made" ] || within 1 rm -f "$made"
+        [ -z "$file" ] || by_root rm -f "$file"
+    ' EXIT
+    trap 'exit 143' HUP TERM
     if [ "$uid" = 0 ]; then
-        look_as_root "${at#"$ROOT"}"
-        place=${at#"$ROOT"}
+        find_place
     else
-        fact "step@$number" 'an empty file'
-        make_file
-        fact "touch@$number" "$why"
-        made=$why
-        if [ "$made" = 'done' ]; then
-            fact "owner@$number" "$(within 4 stat -c %u "$file" 2>/dev/null)"
-            text=$(within 4 chmod 600 "$file" 2>&1) && text='done'
-            reason "$text"
-            fact "chmod@$number" "$why"
-            within 4 rm -f "$file" || fact "left@$number" "${file#"$ROOT"}"
-        fi
-        [ -n "$HOME" ] && is_here "$ROOT$HOME" &&
-            fact "home@$number" "$(within 4 stat -L -c %u "$ROOT$HOME" 2>/dev/null)"
-        [ -n "$root" ] && look_as_root "$place"
+        look_as_user || return
     fi
-    file=
+    if [ -n "$root" ]; then
+        look_as_root || return
+    fi
     fact "place@$number" "${place:-/}"
-    fact "step@$number" 'its directory'
-    fact "old@$number" "$(within 4 find "$ROOT$place/." ! -name . -prune \
-        -name '.clustercheck-nfs-*' -mmin +60 2>/dev/null | sed 's,.*/,,' | head -n 5 |
-        tr '\n' ' ')"
+    look_for_leftovers
     fact "step@$number" 'nothing'
 }
 
-number=0 waiting=$absences
+number=0 looks=''
 for line; do
     number=$((number + 1))
     fact "mount@$number" "$line"
@@ -260,7 +293,7 @@ for line; do
         ;;
     esac
     look "$number" "$line" &
-    waiting="$waiting $number=$!"
+    looks="$looks $number=$!"
 done
 fact touched "$number"
 
@@ -291,7 +324,7 @@ have exportfs && exports=$(within 3 exportfs -v 2>/dev/null)
 fact exports "$(printf '%s\n' "$exports" | head -n 200)"
 
 # A process that waits in the kernel cannot be ended: it is left behind after this time.
-turns=0
+turns=0 waiting=$absences$looks
 while :; do
     jobs >/dev/null 2>&1 # takes note of those that have ended
     left=
@@ -299,14 +332,41 @@ while :; do
         kill -0 "${entry##*=}" 2>/dev/null && left="$left $entry"
     done
     waiting=$left
-    if [ -z "$left" ] || [ "$turns" -ge 100 ]; then
+    if [ -z "$left" ] || [ "$turns" -ge 120 ]; then
         break
     fi
     turns=$((turns + 1))
     sleep 0.1 2>/dev/null || { sleep 1 && turns=$((turns + 10)); }
 done
+hung=${closed# }
 for entry in $waiting; do
     fact "hung@${entry%=*}" yes
+    hung=1
 done
+for entry in $looks; do
+    case "$waiting " in *" $entry "*) continue ;; esac
+    wait "${entry##*=}" || hung=1
+done
+
+# Who waits in the kernel, of all processes: those that do so at two looks, and are no kernel's.
+stuck() {
+    for entry in "$ROOT"/proc/[0-9]*/stat; do
+        stat=
+        read -r stat 2>/dev/null <"$entry" || continue
+        case ${stat##*) } in D*) ;; *) continue ;; esac
+        comm=${stat#*(}
+        # shellcheck disable=SC2086 # the words are wanted
+        set -- ${stat##*) }
+        [ "${21}" = 0 ] || printf '%s %s\n' "${stat%% *}" "${comm%)*}"
+    done
+}
+if [ -n "$hung" ]; then
+    set +f
+    before=$cc_nl$(stuck)$cc_nl
+    sleep 1
+    stuck | while read -r entry; do
+        case $before in *"$cc_nl$entry$cc_nl"*) printf '%s\n' "$entry" ;; esac
+    done | head -n 100 | lines stuck
+fi
 """
 )

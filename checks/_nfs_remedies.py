@@ -9,7 +9,8 @@ MOUNT_AGAIN = (
 FIND_SERVER = Remedy(
     "See whether the server is up and nfsd runs there, and whether a firewall lets this node's TCP"
     " to its port through: version 4 needs 2049 alone, version 3 also 111 (rpcbind) and mountd's"
-    " port. Processes that wait for a hard mount go on when the server is back.",
+    " port. Where other nodes reach it, look at this node's link to it (`ip route get ADDRESS`,"
+    " `ip -s link`). Processes that wait for a hard mount go on when the server is back.",
     "§1",
 )
 OPEN_RPC = Remedy(

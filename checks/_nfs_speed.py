@@ -5,14 +5,21 @@ from collections.abc import Iterator, Sequence
 
 from clustercheck.check import Facts, Finding, Quantity, fail, ok, skip, unknown, warn
 
-from ._nfs_mount import Seen
+from ._nfs_mount import Seen, closed_words, host_of
 from ._nfs_options import Options
-from ._nfs_remedies import FEWER_FILES, FIND_SLOWNESS, REMOVE_FILE
+from ._nfs_remedies import (
+    FEWER_FILES,
+    FIND_SERVER,
+    FIND_SLOWNESS,
+    REMOVE_FILE,
+    WAKE_SERVER,
+)
 from ._nfs_word import lines_of, real, whole
 
 COPIED = re.compile(r"\b([0-9]{1,18}) bytes[^\n]{0,60} copied, ([0-9.e-]{1,20}) s")
 STEPS = {"create": "made", "stat": "looked at", "rename": "renamed", "unlink": "removed"}
 MIB = 1024 * 1024
+HUNG = frozenset(("124", "137"))  # statuses of a command that was ended because it took too long
 
 
 def place_of(facts: Facts, seen: Sequence[Seen], options: Options) -> Seen | None:
@@ -40,6 +47,9 @@ def judge_speed(facts: Facts, seen: Sequence[Seen], options: Options) -> Iterato
         yield skip("throughput", f"not timed: {busy}")
     elif status != "whole":
         yield unknown("throughput", f"not timed: {status}")
+    elif "heavy.gone" in facts:
+        yield _gone(facts, mount)
+        return
     elif facts.get("heavy.refused"):
         why = facts["heavy.refused"]
         yield unknown("throughput", f"not timed: no file can be made any more ({why})")
@@ -48,6 +58,27 @@ def judge_speed(facts: Facts, seen: Sequence[Seen], options: Options) -> Iterato
     if facts.get("heavy.left"):
         message = f"the directory {facts['heavy.left']} could not be removed"
         yield warn("leftover", message, REMOVE_FILE)
+
+
+def _gone(facts: Facts, mount: Seen) -> Finding:
+    """The server answered at first, and no longer since it was to be timed."""
+    place, port, left = facts["heavy.place"], facts["heavy.gone"], facts.get("heavy.left", "")
+    first, second = facts.get("heavy.first_status"), facts.get("heavy.dd_status")
+    step = "making a directory did not end within 4 s"
+    if HUNG.intersection(word.split(" ")[0] for word in facts.at("heavy.small").values()):
+        step = "small files took more than 10 s"
+    elif second in HUNG:
+        step = "writing did not end within 25 s"
+    elif first in HUNG:
+        step = "writing 8 MiB did not end within 20 s"
+    message = f"{place} answered, and no longer since it is to be timed: {step}"
+    more = f"; the next run removes {left}" if left else ""
+    if port in ("open", "no tool", "not tried"):
+        words = f"{message}, nor a look at its free space within 10 s{more}"
+        return fail("hung", words, WAKE_SERVER)
+    host = host_of(mount.mount.source)
+    where = f"TCP port {mount.gate.rpartition('/')[2]} of {host}"
+    return fail("server", f"{message}, and {where} {closed_words(port)}{more}", FIND_SERVER)
 
 
 def _timed(facts: Facts, options: Options) -> Iterator[Finding]:
@@ -72,7 +103,7 @@ def _throughput(facts: Facts, place: str, options: Options) -> Finding:
     first_status, status = facts["heavy.first_status"], facts.get("heavy.dd_status", "0")
     text = facts.get("heavy.dd", "") or facts["heavy.first"]
     limit, why, sure = _limit(facts, options)
-    if first_status in ("124", "137") or status in ("124", "137"):
+    if HUNG.intersection((first_status, status)):
         message = f"{place}: writing 8 MiB did not end within 20 s"
         if first_status == "0":
             message = f"{place}: writing slowed down so much that it did not end within 25 s"
@@ -129,7 +160,7 @@ def _small(steps: dict[str, str], place: str, options: Options) -> Finding:
     for step, words in STEPS.items():
         parts = steps.get(step, "").split()
         if len(parts) != 3 or parts[0] != "0":
-            why = "did not end within 10 s" if parts[:1] in (["124"], ["137"]) else "failed"
+            why = "did not end within 10 s" if HUNG.intersection(parts[:1]) else "failed"
             message = f"{place}: {options.small_files} small files could not be {words}: it {why}"
             if why == "failed":
                 return unknown("small_files", message)

@@ -172,10 +172,15 @@ def _as_root(facts: Facts, seen: Seen, place: str, options: Options) -> Iterator
 
 
 def _left(facts: Facts, number: str, place: str) -> Iterator[Finding]:
+    """What of ours is or was in the directory."""
     now = facts.get(f"left@{number}", "")
     if now:
         yield warn("leftover", f"the empty file {now} could not be removed", REMOVE_FILE)
     old = facts.get(f"old@{number}", "").split()
     if old:
-        message = f"{place}: over an hour old and left by a run that was killed: {', '.join(old)}"
+        message = f"{place}: left by an earlier run: {', '.join(old)}"
         yield warn("leftover", message, REMOVE_FILE)
+    removed = facts.get(f"removed@{number}", "").split()
+    if removed:
+        words = f"{place}: left by an earlier run, and removed now: {', '.join(removed)}"
+        yield ok("leftover", words)

@@ -4,7 +4,8 @@ A server that is gone stops whoever touches its mount, df and logins among them;
 option agreed on otherwise than on the other nodes, or owners that become nobody are found out by
 jobs only. So the server's port is tried first, then each mount on its own and within a limit. In
 each writable mount an empty file is made, looked at and removed at once: nothing else shows whose
-a new file is. `throughput = yes` times writing as well: every node then writes up to 1000 MiB, one
+a new file is. What a killed run left there, the next one on that node removes, and says so.
+`throughput = yes` times writing as well: every node then writes up to 1000 MiB, one
 node after the other for each server, and is left out while a job runs on it; reckon with 5 s a
 node. dd writes zeros, so a server that compresses looks faster than it is.
 """
@@ -115,7 +116,9 @@ CHECK = Check(
             (MOUNT_IT, GIVE_NAME, FIND_SERVER, EXPORT_IT),
         ),
         "server": Code(
-            "The server's port cannot be reached, so its mounts were not touched.", (FIND_SERVER,)
+            "The server's port cannot be reached: its mounts were not touched, or stopped to answer"
+            " while writing was timed.",
+            (FIND_SERVER,),
         ),
         "rpc": Code("A version 3 server's rpcbind or mountd cannot be reached.", (OPEN_RPC,)),
         "hung": Code(
@@ -144,7 +147,10 @@ CHECK = Check(
             " It says nothing about ordinary users.",
             (SQUASH_ROOT, TRUST_ROOT),
         ),
-        "leftover": Code("A file of ours that could not be removed, or was left.", (REMOVE_FILE,)),
+        "leftover": Code(
+            "What of ours an earlier run left and this one removed, or what could not be removed.",
+            (REMOVE_FILE,),
+        ),
         "version": Code("An older version of NFS than the site wants.", (NEWER_VERSION,)),
         "soft": Code("A writable mount that gives up and may lose data.", (MAKE_HARD,)),
         "udp": Code("NFS over UDP.", (USE_TCP,)),

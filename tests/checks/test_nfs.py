@@ -133,6 +133,25 @@ def test_a_mount_that_hangs_later_says_at_what() -> None:
     ]
 
 
+def test_hung_mounts_of_one_server_are_one_finding_and_name_who_waits() -> None:
+    apps = HOME.replace(" /home ", " /apps ").replace("0:44", "0:45")
+    two = {
+        "mounts": f"{HOME}\n{apps}",
+        "mount@2": apps,
+        "touched": "2",
+        "state@1": "hung",
+        "step@1": "an empty file",
+        "state@2": "hung",
+        "step@2": "its free space",
+        "stuck": "812 python\n813 tar (x)\n814 a b\n815 c\n816 d\n817 e",
+    }
+    assert judged("nfs", one() | two) == [
+        "fail hung: /home, /apps (all from nas1) do not answer, the first when asked for an empty"
+        " file, and hang whoever waits; in state D now: python (process 812), tar (x) (process"
+        " 813), a b (process 814), c (process 815), d (process 816) and 1 more"
+    ]
+
+
 def test_a_dead_server_is_one_finding_for_all_its_mounts() -> None:
     second = mount_line("/opt", number=46, options=f"{V4},addr=10.30.0.5", source="nas1:/opt")
     told = with_facts(one(), state="not touched") | {
@@ -320,8 +339,11 @@ def test_writing_that_was_not_tried_is_no_pass() -> None:
 
 def test_what_a_killed_run_left_is_told() -> None:
     assert judged("nfs", with_facts(one(), old=".clustercheck-nfs-node07-812-1 "))[-1] == (
-        "warn leftover: /home: over an hour old and left by a run that was killed:"
-        " .clustercheck-nfs-node07-812-1"
+        "warn leftover: /home: left by an earlier run: .clustercheck-nfs-node07-812-1"
+    )
+    assert judged("nfs", with_facts(one(), removed=".clustercheck-nfs-node03-1a2b-812-1 "))[-1] == (
+        "pass leftover: /home: left by an earlier run, and removed now:"
+        " .clustercheck-nfs-node03-1a2b-812-1"
     )
 
 

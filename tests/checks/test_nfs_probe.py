@@ -371,7 +371,53 @@ def test_leftovers_are_found(node: NfsNode, shell: str) -> None:
     os.utime(old, (time.time() - 7200, time.time() - 7200))
     node.file("/home/.clustercheck-nfs-node08-813-1")  # may be at work
     said = judged("nfs", node.facts(shell=shell))
-    assert said[-1].endswith("left by a run that was killed: .clustercheck-nfs-node07-812-1")
+    assert said[-1].endswith("left by an earlier run: .clustercheck-nfs-node07-812-1")
+
+
+def test_leftovers_of_this_node_are_removed(node: NfsNode, shell: str) -> None:
+    node.mounted(mount_line("/home", options=f"{V4},proto=rdma"))
+    node.file("/proc/sys/kernel/random/boot_id", "1a2b3c4d-0000-4000-8000-000000000000\n")
+    ours = ".clustercheck-nfs-node03-1a2b3c4d"
+    with subprocess.Popen(["true"]) as dead:
+        pass
+    node.file(f"/home/{ours}-{dead.pid}-timed/f1")
+    node.file(f"/home/{ours}-{dead.pid}-1")
+    node.file(f"/proc/{os.getpid()}/comm", "sh\n")
+    node.file(f"/home/{ours}-{os.getpid()}-1")  # a run that goes on
+    node.file(f"/home/.clustercheck-nfs-node03-0e0e0e0e-{dead.pid}-1")  # of another boot
+    before = node.file(f"/home/.clustercheck-nfs-node03-0f0f0f0f-{os.getpid()}-1")  # long ago
+    os.utime(before, (time.time() - 7200, time.time() - 7200))
+    told = node.facts(shell=shell)
+    assert sorted(told["removed@1"].split()) == [
+        before.name,
+        f"{ours}-{dead.pid}-1",
+        f"{ours}-{dead.pid}-timed",
+    ]
+    assert {path.name for path in (node.root / "home").iterdir()} == {
+        f"{ours}-{os.getpid()}-1",
+        f".clustercheck-nfs-node03-0e0e0e0e-{dead.pid}-1",
+    }
+    assert codes(judged("nfs", told))[-1] == "pass leftover"
+
+
+def test_a_mount_that_stops_to_answer_is_hung_and_who_waits_is_named(
+    node: NfsNode, shell: str
+) -> None:
+    """The second look at it takes too long as well, whatever hung first."""
+    node.mounted(mount_line("/scratch", options=f"{V4},proto=rdma"))
+    node.command("chown", "exec sleep 3600")
+    node.command("chmod", "exec sleep 3600")
+    node.command(
+        "stat",
+        'case "$*" in *%S*) ;; *-f*) exec sleep 3600 ;; esac; exec /usr/bin/stat "$@"',
+    )
+    for pid, state, size in ((812, "D", 4096), (813, "D", 0), (814, "S", 4096)):
+        numbers = " ".join(["1"] * 19)
+        node.file(f"/proc/{pid}/stat", f"{pid} (tar (x)) {state} {numbers} {size} 1\n")
+    told = node.facts(shell=shell)
+    assert (told["state@1"], told["stuck"]) == ("hung", "812 tar (x)")
+    assert codes(judged("nfs", told)) == ["fail hung"]
+    assert node.left() == []
 
 
 def test_exports_of_a_server(node: NfsNode, shell: str) -> None:

@@ -93,6 +93,37 @@ def test_what_stands_in_the_way_is_no_pass(changed: dict[str, str], said: str) -
     assert timed(**changed)[0].startswith(said)
 
 
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        (
+            {"heavy_gone": "open", "heavy_first_status": "124"},
+            "fail hung: /home answered, and no longer since it is to be timed: writing 8 MiB did"
+            " not end within 20 s, nor a look at its free space within 10 s",
+        ),
+        (
+            {"heavy_gone": "no answer", "heavy_dd_status": "137", "heavy_left": "/home/.x"},
+            "fail server: /home answered, and no longer since it is to be timed: writing did not"
+            " end within 25 s, and TCP port 2049 of nas1 gave no answer within 3 s; the next run"
+            " removes /home/.x",
+        ),
+        (
+            {"heavy_gone": "not tried", "heavy_small@create": "124 1 2"},
+            "fail hung: /home answered, and no longer since it is to be timed: small files took"
+            " more than 10 s, nor a look at its free space within 10 s",
+        ),
+        (
+            {"heavy_gone": "Connection refused"},
+            "fail server: /home answered, and no longer since it is to be timed: making a directory"
+            " did not end within 4 s, and TCP port 2049 of nas1 cannot be reached: Connection"
+            " refused",
+        ),
+    ],
+)
+def test_a_server_that_is_gone_is_no_slowness(changed: dict[str, str], said: str) -> None:
+    assert timed(**changed) == [said]
+
+
 def test_a_second_step_that_did_not_run_is_unknown() -> None:
     assert judged("nfs", one(), throughput=True)[-1] == (
         "unknown throughput: not timed: it was not run"
@@ -184,7 +215,32 @@ class TestReal:
         assert self.heavy(node, shell) == {"heavy.busy": "a job runs (slurmstepd, process 812)"}
         (node.root / "proc/812/comm").unlink()
         node.file("/proc/loadavg", "1.20 0.10 0.10 1/100 4711\n")
-        assert self.heavy(node, shell) == {"heavy.busy": "the load is 1.20 on 2 CPUs"}
+        busy = "the load is 1.20, should be 1 or less (CPUs: 2)"
+        assert self.heavy(node, shell) == {"heavy.busy": busy}
+
+    def test_one_cpu_is_not_busy_with_our_own_questions(self, tmp_path: Path, shell: str) -> None:
+        node = self.node(tmp_path, "addr=127.0.0.1")
+        node.file("/proc/cpuinfo", "processor\t: 0\n")
+        node.file("/proc/loadavg", "0.90 0.10 0.10 1/100 4711\n")
+        assert self.heavy(node, shell)["heavy.busy"] == ""
+        node.file("/proc/loadavg", "1.10 0.10 0.10 1/100 4711\n")
+        assert self.heavy(node, shell)["heavy.busy"] == (
+            "the load is 1.10, should be 1 or less (CPUs: 1)"
+        )
+
+    def test_a_mount_that_stops_to_answer_is_told_and_asked_no_further(
+        self, tmp_path: Path, shell: str
+    ) -> None:
+        with listening() as server:
+            node = self.node(tmp_path, server.at)
+            node.command(
+                "mkdir", 'case "$*" in */home/*) exec sleep 3600 ;; esac; exec /usr/bin/mkdir "$@"'
+            )
+            node.command(
+                "stat", 'case "$*" in *-f*) exec sleep 3600 ;; esac; exec /usr/bin/stat "$@"'
+            )
+            assert self.heavy(node, shell)["heavy.gone"] == "open"
+        assert self.heavy(node, shell)["heavy.gone"] == "Connection refused"
 
     def test_space_and_quota_are_looked_at_first(self, tmp_path: Path, shell: str) -> None:
         node = self.node(tmp_path, "addr=127.0.0.1")
@@ -214,9 +270,11 @@ class TestReal:
     def test_the_file_is_gone_while_it_is_written(self, tmp_path: Path, shell: str) -> None:
         """However the writer ends, the kernel frees what has no name any more."""
         node = self.node(tmp_path, "addr=127.0.0.1")
-        node.command("dd", f'ls -A {node.root}/home >{tmp_path}/seen; exec /usr/bin/dd "$@"')
+        node.command("dd", f'ls -A {node.root}/home/.* >>{tmp_path}/seen; exec /usr/bin/dd "$@"')
         self.heavy(node, shell)
-        assert (tmp_path / "seen").read_text() == ""
+        assert "-timed" in (tmp_path / "seen").read_text()
+        assert "zeros" not in (tmp_path / "seen").read_text()
+        assert node.left() == []
 
     def test_another_directory(self, tmp_path: Path, shell: str) -> None:
         node = self.node(tmp_path, "addr=127.0.0.1")

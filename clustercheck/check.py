@@ -202,6 +202,7 @@ class Check(Generic[OptionsT]):
     probe_nodes: the probe is told the names of all nodes of the run in $NODES, one a line.
     heavy_probe: a second probe for what loads something shared; it runs over the same connection
         after all light probes of the node, one node at a time for each thing that `shared` names.
+        Once two nodes in a row report the fact "heavy.gone", the others do not ask it any more.
     heavy_limit: seconds after which the heavy probe is given up.
     shared: from the first probe's facts, the name of the thing that the heavy probe would load
         ("" leaves the heavy probe out).

@@ -28,6 +28,10 @@ from clustercheck.transport import Connection, Transport, Unreachable
 # busy machine is most of what they do. The one that runs soon waits for its node anyway.
 SWITCH_SECONDS = 0.05
 
+# A shared thing that so many nodes in a row found gone is asked for by no further one: each would
+# wait for it as long. One node alone may be at fault itself.
+GONE_FOR_ALL = 2
+
 NOT_TAKEN_YET = 32  # answers that may wait to be judged
 
 logger = logging.getLogger(__name__)
@@ -98,6 +102,7 @@ class Fanout:
     _light: deque[Job] = field(default_factory=deque)
     _heavy: list[_Heavy] = field(default_factory=list)
     _busy: Counter[str] = field(default_factory=Counter)
+    _gone: Counter[str] = field(default_factory=Counter)
     _faults: set[tuple[str, int | None]] = field(default_factory=set)
     _elsewhere: bool = False
     _stopped: bool = False
@@ -256,7 +261,12 @@ class Fanout:
         text = job.script(self.frame, asked, "heavy")
         trouble = ""
         try:
-            task.connection = _ask_again(task.connection, job, text, reader, deadline)
+            if self._gone[thing] < GONE_FOR_ALL:
+                task.connection = _ask_again(task.connection, job, text, reader, deadline)
+                gone = any("heavy.gone" in told.facts for told in reader.told.values())
+                self._gone[thing] = self._gone[thing] + 1 if gone else 0
+            else:
+                trouble = "what it loads no longer answered the nodes whose turn was before"
         except Unreachable as error:
             task.connection = None
             trouble = error.message

@@ -92,6 +92,16 @@ def test_the_heavy_step_goes_over_the_same_connection(tmp_path: Path) -> None:
     assert sorted(connects) == ["n0", "n1", "n2"]
 
 
+def test_what_two_nodes_found_gone_no_further_one_waits_for(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    gone = heavy_check(log, heavy_probe=f"echo + >>{log}; fact speed 0; fact heavy.gone yes")
+    report = run(plan({"nfs": gone}, 5), Watch())
+    assert log.read_text() == "+\n" * 2
+    found = sorted(found[0] for found in told(report).values())
+    not_asked = "not measured: what it loads no longer answered the nodes whose turn was before"
+    assert [words.partition("found: ")[2] for words in found] == ["speed 0"] * 2 + [not_asked] * 3
+
+
 def test_a_heavy_probe_that_hangs_is_told_and_lets_the_next_in(tmp_path: Path) -> None:
     hangs = heavy_check(tmp_path / "log", heavy_probe="sleep 300", heavy_limit=1)
     report = run(plan({"nfs": hangs}, 2), Watch())

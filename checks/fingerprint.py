@@ -58,9 +58,23 @@ class Options:
     ignore: tuple[str, ...] = option(
         (), "fields that may differ between nodes (net.*, cmdline, version.docker)"
     )
+    expect: tuple[str, ...] = option(
+        (),
+        "fields with the values that they should have, whatever other nodes have: kernel"
+        " 5.14.0-427.el9.x86_64 (`clustercheck admit --save-baseline` writes them)",
+    )
     must: tuple[str, ...] = option(
         (), "fields whose difference is a failure, not a warning (kernel, gpu.*, account.*)"
     )
+
+    def __post_init__(self) -> None:
+        for line in self.expect:
+            if not all(line.partition(" ")[::2]):
+                raise ValueError(f"{line!r} in expect has no field and value: kernel 6.1.0-25")
+
+    def expected(self) -> dict[str, str]:
+        """The values by field."""
+        return {line.partition(" ")[0]: line.partition(" ")[2].strip() for line in self.expect}
 
 
 def judge(facts: Facts, options: Options) -> Iterator[Finding]:
@@ -71,6 +85,24 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
     text = "\n".join(f"{name} {found[name]}" for name in sorted(found))
     digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
     yield ok("taken", f"{len(found)} fields, in one number {digest[:12]}")
+    differs = False
+    for name, value in sorted(options.expected().items(), key=lambda of: (place_of(of[0]), of)):
+        told = found.get(name, ABSENT)
+        if told != value and not _matches(name, options.ignore):
+            differs = True
+            make = fail if _matches(name, options.must) else warn
+            kind = kind_of(name)
+            message = f"{name} is {_short(told, value)}, should be {_short(value, told)}"
+            yield make("expected", message, kind.remedy if kind else SAME_SETTING)
+    if options.expect and not differs:
+        yield ok("expected", f"{len(options.expect)} fields are as they should be")
+
+
+def like_on_its_kind(facts: Facts) -> dict[str, str]:
+    """The fields that nodes of one kind have alike, in the order of a work list."""
+    found = fields(facts)
+    names = sorted(found, key=lambda name: (place_of(name), name))
+    return {name: found[name] for name in names if (kind := kind_of(name)) and not kind.said_by}
 
 
 def compare(
@@ -106,9 +138,10 @@ def _field(
     if len(counts) < 2:
         return
     (usual, count), (_, second) = counts.most_common(2)
+    expected = {node: options[node].expected() for node in nodes}
     for node in nodes:
         value = told[node].get(name, ABSENT)
-        if _matches(name, options[node].ignore):
+        if _matches(name, options[node].ignore) or name in expected[node]:
             continue
         if len(nodes) < LEAST or count == second:
             rest = len(nodes) - counts[value]
@@ -159,8 +192,10 @@ CHECK = Check(
     options=Options(),
     judge=judge,
     compare=compare,
+    fields=like_on_its_kind,
     codes={
         "taken": Code("What the node is and has, in one number: equal where all is equal."),
+        "expected": Code("A field has another value than `expect` says.", REMEDIES),
         "uniform": Code("A field differs from that of most nodes of the same kind.", REMEDIES),
         "alone": Code("No other node of the run is of its kind, so nothing is compared."),
         "undecided": Code("A field differs between nodes, and no value is that of most."),

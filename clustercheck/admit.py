@@ -8,8 +8,9 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
-from clustercheck import execute, exit_codes, planning
+from clustercheck import baseline, execute, exit_codes, planning
 from clustercheck.admission import CLOSER, Admission, admissions
+from clustercheck.answer import Answer
 from clustercheck.check import AnyCheck, Status
 from clustercheck.errors import UsageError, nearest
 from clustercheck.fold import fold
@@ -32,11 +33,14 @@ class Asked:
 
     candidates, like: node sets; like is "" where the inventory is to say.
     light: without what loads file servers.
+    baseline: a file with fields as they should be. save: where to write those of a candidate.
     """
 
     candidates: str
     like: str
     light: bool
+    baseline: Path | None
+    save: Path | None
     form: str
     output: Path | None
     verbose: int
@@ -51,6 +55,8 @@ def admit(asked: Asked, wanted: Wanted, way: execute.Way, limits: execute.Limits
     """Ask candidates and existing nodes, and say who may join; the exit code is the worst's."""
     if asked.output:
         check_writable(asked.output)
+    if asked.save:
+        check_writable(asked.save)
     if not asked.candidates.strip():
         raise UsageError("admit whom? Name the candidate, as `clustercheck admit node09`")
     chosen = planning.choose(replace(wanted, nodes=asked.candidates))
@@ -61,7 +67,10 @@ def admit(asked: Asked, wanted: Wanted, way: execute.Way, limits: execute.Limits
     options_of: OptionsOf = chosen.inventory.options
     if not asked.light:
         options_of = closer(options_of, names, chosen.checks)
-    watch = Watch(notes=notes)
+    if asked.baseline:
+        options_of = baseline.expecting(options_of, names, asked.baseline, chosen.checks)
+    answers: dict[str, Answer] = {}
+    watch = Watch(ended=lambda answer, _: answers.update({answer.node: answer}), notes=notes)
     report = execute.ask(
         whole, way, limits, watch, options_of=options_of, verbose=bool(asked.verbose)
     )
@@ -72,6 +81,8 @@ def admit(asked: Asked, wanted: Wanted, way: execute.Way, limits: execute.Limits
         print(f"note: the run ended before its time ({report.stopped})", file=sys.stderr)
     status = exit_code(found)
     _show(found, asked, _again(asked, wanted, names), status)
+    if asked.save:
+        baseline.save(asked.save, found, answers, chosen.checks)
     return status
 
 
@@ -137,6 +148,7 @@ def _again(asked: Asked, wanted: Wanted, names: Sequence[str]) -> str:
     words = ["clustercheck", "admit", fold(names)]
     words += ["-i", str(wanted.inventory)] if wanted.inventory else []
     words += ["--like", asked.like] if asked.like else []
+    words += ["--baseline", str(asked.baseline)] if asked.baseline else []
     return shlex.join(words)
 
 

@@ -214,6 +214,8 @@ class Check(Generic[OptionsT]):
         facts by node name, and under "" what the report says of this machine itself, of which no
         node is to be blamed: lines, the key is of no account. Called once in a run, beside the
         fan-out.
+    fields: what a node is and has, by name, for two nodes or two days to be held against each
+        other (`clustercheck diff`, `admit --save-baseline`); nothing that is one node's own.
     compare: what only shows between nodes: (node, finding) for each that differs, from the facts
         and options of all nodes that answered. A finding about a peer takes the place of the
         judge's with that code and peer: where others tell better whose fault it is.
@@ -243,6 +245,7 @@ class Check(Generic[OptionsT]):
     probe_from_here: (
         Callable[[Sequence[Target], OptionsT], Mapping[str, Mapping[str, str]]] | None
     ) = None
+    fields: Callable[[Facts], Mapping[str, str]] | None = None
     compare: (
         Callable[
             [Mapping[str, Facts], Mapping[str, OptionsT]],

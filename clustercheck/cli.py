@@ -165,6 +165,14 @@ def admit(
     light: Annotated[
         bool, typer.Option("--light", help="Without what loads file servers.")
     ] = False,
+    baseline: Annotated[
+        Path | None,
+        typer.Option("--baseline", metavar="FILE", help="Hold them against this file as well."),
+    ] = None,
+    save_baseline: Annotated[
+        Path | None,
+        typer.Option("--save-baseline", metavar="FILE", help="Write what an admitted node is."),
+    ] = None,
     inventory: InventoryOption = None,
     checks: ChecksOption = "",
     skip: SkipOption = "",
@@ -212,11 +220,57 @@ def admit(
         connect_timeout=connect_timeout,
     )
     limits = execute.Limits(0, 1, timeout, max_time or None, 1)
-    asked = command.Asked(candidates, like, light, form, output, verbose)
+    asked = command.Asked(candidates, like, light, baseline, save_baseline, form, output, verbose)
     wanted = planning.Wanted(inventory, None, "", checks, skip, tuple(option or ()))
     for ending in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(ending, _interrupt)
     return command.admit(asked, wanted, way, limits)
+
+
+@app.command()
+def diff(
+    one: Annotated[str, typer.Argument(metavar="ONE", help="A node, or a folder of --record.")],
+    other: Annotated[str, typer.Argument(metavar="OTHER", help="Another one.")],
+    inventory: InventoryOption = None,
+    user: UserOption = "",
+    port: PortOption = 0,
+    key: KeyOption = "",
+    jump: JumpOption = "",
+    become: BecomeOption = "",
+    ssh_config: SshConfigOption = None,
+    known_hosts: KnownHostsOption = None,
+    host_keys: HostKeysOption = "strict",
+    ssh: SshOption = "paramiko",
+    ask_password: AskPasswordOption = False,
+    ask_passphrase: AskPassphraseOption = False,
+    connect_timeout: ConnectTimeoutOption = 0,
+    timeout: TimeoutOption = 0,
+    form: Annotated[str, typer.Option("--format", metavar="FORM", help="text or json.")] = "text",
+    verbose: VerboseOption = 0,
+) -> int:
+    """Show in what two nodes differ, or two recorded runs of the same nodes.
+
+    Two nodes are asked; of recorded runs no node is touched.
+
+    Exit code: 0 no difference, 1 some, 3 a node could not be asked; 64 wrong usage, 78 wrong
+    configuration.
+    """
+    from clustercheck import diff as command
+    from clustercheck import execute, planning
+
+    _log(verbose)
+    way = execute.Way(
+        defaults={"user": user, "port": port, "key": key, "jump": jump, "become": become},
+        ssh_config=ssh_config,
+        known_hosts=known_hosts,
+        host_keys=host_keys,
+        ssh=ssh,
+        password=_secret("CLUSTERCHECK_PASSWORD", "Password: ", ask_password),
+        passphrase=_secret("CLUSTERCHECK_PASSPHRASE", "Passphrase: ", ask_passphrase),
+        connect_timeout=connect_timeout,
+    )
+    limits = execute.Limits(0, 1, timeout, None, 1)
+    return command.diff(one, other, planning.Wanted(inventory), way, limits, form)
 
 
 @app.command()

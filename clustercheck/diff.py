@@ -1,0 +1,166 @@
+"""The command `diff`: in what two nodes differ, or the nodes of two recorded runs."""
+
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from tabulate import tabulate
+
+from clustercheck import execute, planning, record
+from clustercheck.answer import Answer
+from clustercheck.baseline import fields_of
+from clustercheck.check import AnyCheck
+from clustercheck.errors import UsageError, nearest
+from clustercheck.fold import fold
+from clustercheck.planning import Wanted
+from clustercheck.render.escape import sound, visible
+from clustercheck.render.json import dumps
+from clustercheck.render.layout import wrap
+from clustercheck.render.terminal import look
+from clustercheck.run import Watch
+
+DIFF = "clustercheck.diff/1"
+FORMS = ("text", "json")
+ABSENT = "absent"
+NO_DIFFERENCE, DIFFERENCE, NOT_KNOWN = 0, 1, 3
+
+
+class Difference(NamedTuple):
+    """A field that differs, of which nodes, and its two values."""
+
+    field: str
+    nodes: tuple[str, ...]
+    one: str
+    other: str
+
+
+def diff(
+    one: str, other: str, wanted: Wanted, way: execute.Way, limits: execute.Limits, form: str
+) -> int:
+    """Show the differences; the exit code is 0 for none, 1 for some, 3 where one is not known."""
+    if form not in FORMS:
+        hint = nearest(form, FORMS) or f"; it is one of {', '.join(FORMS)}"
+        raise UsageError(f"--format: there is no form {form!r}{hint}")
+    recorded = [Path(name).is_dir() for name in (one, other)]
+    if any(recorded) and not all(recorded):
+        folder = one if recorded[0] else other
+        raise UsageError(f"{folder} is a folder; give two folders of recorded runs, or two nodes")
+    if all(recorded):
+        chosen = planning.choose_all(wanted).checks
+        found, troubles = _runs(Path(one), Path(other), chosen)
+    else:
+        found, troubles = _nodes(one, other, wanted, way, limits)
+    _show(found, troubles, one, other, form, several=all(recorded))
+    if troubles:
+        return NOT_KNOWN
+    return DIFFERENCE if found else NO_DIFFERENCE
+
+
+def _nodes(
+    one: str, other: str, wanted: Wanted, way: execute.Way, limits: execute.Limits
+) -> tuple[list[Difference], list[str]]:
+    sets = [planning.choose(Wanted(wanted.inventory, nodes=name)) for name in (one, other)]
+    for name, chosen in zip((one, other), sets, strict=True):
+        if len(chosen.nodes) != 1:
+            raise UsageError(f"{name!r} is {len(chosen.nodes)} nodes; give one at a time")
+    first, second = (chosen.nodes[0] for chosen in sets)
+    if first.name == second.name:
+        raise UsageError(f"{first.name} does not differ from itself; give another node")
+    checks = {name: check for name, check in sets[0].checks.items() if check.fields}
+    answers: dict[str, Answer] = {}
+    watch = Watch(ended=lambda answer, _: answers.update({answer.node: answer}))
+    asked = planning.Chosen(sets[0].inventory, [first, second], checks)
+    execute.ask(asked, way, limits, watch)
+    troubles = []
+    told = []
+    for node in (first.name, second.name):
+        answer = answers.get(node)
+        told.append(fields_of(answer, checks) if answer else {})
+        if not told[-1]:
+            why = answer.message if answer and answer.message else "it told nothing of itself"
+            troubles.append(f"{node}: {why}")
+    if troubles:
+        return [], troubles
+    return [Difference(f, (), a, b) for f, a, b in _between(*told)], []
+
+
+def _runs(
+    one: Path, other: Path, checks: Mapping[str, AnyCheck]
+) -> tuple[list[Difference], list[str]]:
+    told = []
+    for folder in (one, other):
+        _, answers = record.read(folder)
+        told.append({answer.node: fields_of(answer, checks) for answer in answers})
+    before, after = told
+    troubles = [
+        f"{fold(names)}: {what}"
+        for names, what in (
+            ([n for n in before if n not in after], f"not in {other}"),
+            ([n for n in after if n not in before], f"not in {one}"),
+            ([n for n in before if not before[n] and n in after], f"told nothing in {one}"),
+            ([n for n in after if not after[n] and n in before], f"told nothing in {other}"),
+        )
+        if names
+    ]
+    nodes: dict[tuple[str, str, str], list[str]] = {}
+    for name, then in before.items():
+        if then and after.get(name):
+            for changed in _between(then, after[name]):
+                nodes.setdefault(changed, []).append(name)
+    return [Difference(f, tuple(of), a, b) for (f, a, b), of in nodes.items()], troubles
+
+
+def _between(one: Mapping[str, str], other: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    for name in dict.fromkeys([*one, *other]):
+        values = one.get(name, ABSENT), other.get(name, ABSENT)
+        if values[0] != values[1]:
+            yield name, *values
+
+
+def _show(
+    found: list[Difference], troubles: list[str], one: str, other: str, form: str, *, several: bool
+) -> None:
+    if form == "json":
+        print(dumps(_content(found, troubles, one, other)))
+        return
+    for trouble in troubles:
+        print(f"clustercheck: {visible(trouble)}", file=sys.stderr)
+    if not found:
+        if not troubles:
+            print("no difference")
+        return
+    width, _ = look(sys.stdout, os.environ)
+    column = max(20, (width - 30) // 2)
+    headers = ["field", *(["nodes"] if several else []), visible(one), visible(other)]
+    rows = [
+        [
+            visible(d.field),
+            *(["\n".join(wrap(visible(fold(d.nodes)), 30))] if several else []),
+            "\n".join(wrap(visible(d.one), column)),
+            "\n".join(wrap(visible(d.other), column)),
+        ]
+        for d in found
+    ]
+    print(tabulate(rows, headers, tablefmt="simple", disable_numparse=True))
+
+
+def _content(
+    found: list[Difference], troubles: list[str], one: str, other: str
+) -> dict[str, object]:
+    return {
+        "schema": DIFF,
+        "one": sound(one),
+        "other": sound(other),
+        "differences": [
+            {
+                "field": sound(d.field),
+                "nodes": [sound(name) for name in d.nodes],
+                "one": sound(d.one),
+                "other": sound(d.other),
+            }
+            for d in found
+        ],
+        "not_known": [sound(trouble) for trouble in troubles],
+    }

@@ -111,6 +111,8 @@ def compare(
         options = {node: options_of(name, node) for node in facts}
         for node, finding in _compared(check.compare, facts, options, results):
             _add(results, node, name, *verdict.bounded([finding]))
+    for answer in answers:
+        _unblock(answer, checks, options_of, results)
 
 
 def _compared(
@@ -142,6 +144,35 @@ def _compared(
     except Exception as error:
         faults, found = dict.fromkeys(facts, error), []
     return found + [(node, verdict.crashed(error)) for node, error in faults.items()]
+
+
+def _unblock(
+    answer: Answer,
+    checks: Mapping[str, AnyCheck],
+    options_of: OptionsOf,
+    results: dict[str, NodeResult],
+) -> None:
+    """Judge what was blocked by a failure that has turned out to be another node's."""
+    found = results[answer.node].findings
+    blocked = {
+        name: cause
+        for name in answer.asked
+        if name not in answer.forgotten
+        for cause in found.get(name, ())
+        if cause.code == "blocked" and not cause.peer
+    }
+    for name, cause in blocked.items():
+        if any(verdict.worst(found.get(one, ())) is Status.FAIL for one in checks[name].after):
+            continue
+        judged = verdict.judge(
+            checks[name], answer.told.get(name), options_of(name, answer.node), peers=answer.peers
+        )
+        result = results[answer.node]
+        added = [finding for finding in result.findings[name] if finding is not cause]
+        findings = {**result.findings, name: judged}
+        results[answer.node] = NodeResult(answer.node, findings, result.seconds)
+        for finding in added:
+            _add(results, answer.node, name, finding)
 
 
 def _answered_by_others(answers: Sequence[Answer], results: dict[str, NodeResult]) -> set[str]:

@@ -11,7 +11,9 @@ from clustercheck.check import (
     Facts,
     Finding,
     NoOptions,
+    fail,
     ok,
+    skip,
 )
 from clustercheck.facts import Told
 from clustercheck.fanout import Bounds
@@ -20,7 +22,7 @@ from clustercheck.node import Node
 from clustercheck.run import Watch, run
 from clustercheck.transport import Connection
 from clustercheck.transport.here import Here
-from tests.made_up_run import Unwell, check, plan, told
+from tests.made_up_run import REMEDY, Unwell, check, plan, told
 
 
 def test_each_node_is_judged_by_each_check() -> None:
@@ -61,6 +63,30 @@ def test_one_cause_is_one_finding() -> None:
         "fail cause.found: it said no, should say yes",
         "pass other.found: it said yes",
     ]
+
+
+def test_a_failure_that_turns_out_to_be_anothers_blocks_nothing() -> None:
+    def judge(facts: Facts, options: NoOptions) -> Iterable[Finding]:
+        yield fail("path", "packets vanish", REMEDY, peer="n1")
+
+    def compare(facts: Mapping[str, Facts], options: object) -> Iterable[tuple[str, Finding]]:
+        yield "n0", skip("path", "the other's fault", peer="n1")
+
+    checks = {
+        "symptom": check("fact said no", after=("cause",)),
+        "cause": check(judge=judge, compare=compare),
+    }
+    report = run(plan(checks, 2), Watch())
+    assert told(report) == {
+        "n0": [
+            "fail symptom.found: it said no, should say yes",
+            "skip cause.path: the other's fault",
+        ],
+        "n1": [
+            "skip symptom.blocked: blocked by cause",
+            "fail cause.path: packets vanish",
+        ],
+    }
 
 
 def test_an_unreachable_node_is_one_finding() -> None:

@@ -81,7 +81,8 @@ memory() {
 settings() {
     # Not by `read`: the kernel gives a reader of single bytes the first digit alone.
     (
-        cd "$ROOT/proc/sys" 2>/dev/null && grep -s . fs/aio-max-nr fs/nr_open kernel/numa_balancing kernel/perf_event_paranoid \
+        cd "$ROOT/proc/sys" 2>/dev/null && grep -s . \
+            fs/aio-max-nr fs/nr_open kernel/numa_balancing kernel/perf_event_paranoid \
             kernel/pid_max kernel/randomize_va_space kernel/shmall kernel/shmmax kernel/shmmni \
             kernel/yama/ptrace_scope net/core/netdev_max_backlog net/core/rmem_max \
             net/core/somaxconn net/core/wmem_max net/ipv4/ip_local_port_range \

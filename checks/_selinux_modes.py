@@ -67,6 +67,16 @@ def kernel_switch(words: list[str], name: str) -> bool | None:
     return on
 
 
+def switched_by(mode: Mode, words: list[str]) -> str:
+    """The word of the kernel command line that makes this mode, whatever the file says; or ""."""
+    if mode == "disabled" and kernel_switch(words, "selinux") is False:
+        return "selinux=0"
+    on = kernel_switch(words, "enforcing")
+    if on is not None and mode == ("enforcing" if on else "permissive"):
+        return f"enforcing={int(on)}"
+    return ""
+
+
 def mode_at_boot(config: Config | None, words: list[str], lsm: list[str]) -> tuple[Mode, str]:
     """The mode at the next boot and what decides it, should kernel and its command line stay.
 

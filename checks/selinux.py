@@ -26,7 +26,16 @@ from clustercheck.check import (
     warn,
 )
 
-from ._selinux_modes import CONFIG, NO_CONFIG, Config, Mode, mode_at_boot, mode_now, read_config
+from ._selinux_modes import (
+    CONFIG,
+    NO_CONFIG,
+    Config,
+    Mode,
+    mode_at_boot,
+    mode_now,
+    read_config,
+    switched_by,
+)
 
 PROBE = r"""
 kernel=unreadable
@@ -208,6 +217,15 @@ SET_IT = Remedy(
     "§4.1.5",
     disturbs=True,
 )
+CLEAR_LINE = Remedy(
+    "Take the word off the kernel's command line, which goes before what /etc/selinux/config says"
+    " (`grubby --update-kernel ALL --remove-args 'selinux enforcing'`; elsewhere"
+    " GRUB_CMDLINE_LINUX in /etc/default/grub, then update-grub; nodes that boot from the network"
+    " have it in the boot server's file). Let /etc/selinux/config say permissive for the first"
+    " boot after that, which gives every file its label, and boot the node when it is drained.",
+    "§4.1.5",
+    disturbs=True,
+)
 SAME_AT_BOOT = Remedy(
     "Make the two agree: if the mode now is the right one, write it as SELINUX= in"
     " /etc/selinux/config (and take selinux= and enforcing= off the kernel command line);"
@@ -251,8 +269,11 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
         yield unknown("mode", words)
         return
     if now not in options.allow:
-        remedy = ALLOW_IT if now == "enforcing" else SET_IT
-        yield fail("mode", f"{words}, should be {_either(options.allow)}", remedy)
+        message = f"{words}, should be {_either(options.allow)}"
+        if switch := switched_by(now, facts.get("cmdline", "").split()):
+            yield fail("mode", f"{message}: {switch} is on the kernel command line", CLEAR_LINE)
+        else:
+            yield fail("mode", message, ALLOW_IT if now == "enforcing" else SET_IT)
     else:
         yield ok("mode", words)
     if now == "enforcing" and facts.get("policy") == "none":
@@ -338,7 +359,9 @@ CHECK = Check(
     options=Options(),
     judge=judge,
     codes={
-        "mode": Code("The mode now, and whether the site allows it.", (ALLOW_IT, SET_IT)),
+        "mode": Code(
+            "The mode now, and whether the site allows it.", (ALLOW_IT, SET_IT, CLEAR_LINE)
+        ),
         "policy": Code("Whether the mode has a policy that it can enforce.", (LOAD_POLICY,)),
         "boot": Code(
             "Whether the next boot brings the same mode, by the file and the kernel's command"

@@ -56,6 +56,24 @@ def test_a_mode_that_is_allowed() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("facts", "cmdline", "expected"),
+    [
+        (WITHOUT, "selinux=0", "SELinux is disabled; AppArmor is active, should be enforcing:"
+         " selinux=0 is on the kernel command line"),
+        (PERMISSIVE, "enforcing=0", "SELinux is permissive, should be enforcing: enforcing=0 is on"
+         " the kernel command line"),
+        (PERMISSIVE, "enforcing=1", "SELinux is permissive, should be enforcing"),
+        (PERMISSIVE, "selinux=0 selinux=1", "SELinux is permissive, should be enforcing"),
+    ],
+)  # fmt: skip
+def test_what_the_boot_loader_switches_is_not_looked_for_in_the_file(
+    facts: dict[str, str], cmdline: str, expected: str
+) -> None:
+    said = judged("selinux", {**facts, "cmdline": cmdline}, allow=("enforcing",))
+    assert said[0] == f"fail mode: {expected}"
+
+
 def test_a_kernel_without_it_is_disabled_and_says_what_stands_there_instead() -> None:
     assert judged("selinux", WITHOUT) == [
         "pass mode: SELinux is disabled; AppArmor is active",

@@ -4,17 +4,36 @@
 # the order of reading, "file PATH" and either "KEY value" of a few keys (keys=1) or each line as
 # Slurm takes it: joined, without comments, blanks made one, passwords left out.
 _CONF = r"""
+# where Slurm is that no distribution has packed
+for prefix in /opt/slurm /opt/slurm/current '/usr/local/slurm' /cm/local/apps/slurm/current; do
+    [ -d "$ROOT$prefix" ] && PATH=$PATH:$ROOT$prefix/sbin:$ROOT$prefix/bin
+done
 find_conf() {
     conf=none
     for file in "${SLURM_CONF:-/etc/slurm/slurm.conf}" /etc/slurm/slurm.conf \
         /run/slurm/conf/slurm.conf /var/spool/slurmd/conf-cache/slurm.conf \
         /var/spool/slurm/d/conf-cache/slurm.conf /etc/slurm-llnl/slurm.conf \
-        /usr/local/etc/slurm.conf /opt/slurm/etc/slurm.conf; do
+        /usr/local/etc/slurm.conf /usr/local/slurm/etc/slurm.conf /opt/slurm/etc/slurm.conf \
+        /opt/slurm/current/etc/slurm.conf; do
         [ -e "$ROOT$file" ] || continue
         conf=unreadable
         [ -r "$ROOT$file" ] || continue
         conf=$file
         break
+    done
+    [ "$conf" = none ] || return
+    for file in /etc/sysconfig/slurmd /etc/default/slurmd; do
+        [ -r "$ROOT$file" ] || continue
+        while read -r line; do
+            case $line in
+            SLURM_CONF=*) path=${line#*=} ;;
+            SLURMD_OPTIONS=*-f\ *) path=${line#*-f } ;;
+            *) continue ;;
+            esac
+            path=${path#[\"\']}
+            path=${path%%[\"\' ]*}
+            [ -r "$ROOT$path" ] && [ -n "$path" ] && conf=$path
+        done <"$ROOT$file"
     done
 }
 # Report the processes in state D, after a line that says that they were looked for.

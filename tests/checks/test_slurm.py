@@ -398,6 +398,27 @@ def test_what_the_probe_sees(tmp_path: Path, shell: str) -> None:
     assert found[1].startswith("pass spool: /var/spool/slurm/blue7.gpu07 has ")
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("/etc/sysconfig/slurmd", 'OTHER=1\nSLURM_CONF="/shared/etc/slurm.conf"\n'),
+        ("/etc/default/slurmd", "SLURMD_OPTIONS='-D -f /shared/etc/slurm.conf -v'\n"),
+    ],
+)
+def test_slurm_where_a_site_has_put_it(tmp_path: Path, shell: str, path: str, text: str) -> None:
+    node = MadeUpNode(tmp_path)
+    node.hide("slurmd", "scontrol", "sinfo")
+    node.file(path, text)
+    node.file("/shared/etc/slurm.conf", "ClusterName=own\n")
+    node.file("/opt/slurm/sbin/slurmd", "#!/bin/sh\n", 0o755)
+    node.file("/opt/slurm/bin/scontrol", "#!/bin/sh\n", 0o755)
+    told = node.probe("slurm", shell=shell)
+    wanted = {"conf": "/shared/etc/slurm.conf", "cluster": "own", "installed": "yes"}
+    assert {key: told[key] for key in wanted} == wanted
+    assert told["tools"] == "scontrol"
+
+
 @pytest.mark.parametrize("awk", ["awk", "busybox awk"])
 def test_what_the_second_probe_sees(tmp_path: Path, awk: str) -> None:
     node = MadeUpNode(tmp_path)

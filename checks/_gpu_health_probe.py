@@ -24,7 +24,8 @@ fact tool "${smi:-absent}"
 ask() {
     said=$({
         within "$answer_seconds" "$smi" "$@" 2>&1
-        printf '\n%s %s\n' "$cc_mark" "$?"
+        # busybox's sed holds a line back until the next one comes
+        printf '\n%s %s\n\n' "$cc_mark" "$?"
     } | sed -n -e "/^$cc_mark /{s/^[^ ]*/status/p;q;}" -e '200000q' -e p | awk '
         /^status [0-9]/ { ended = $0; next }
         /<nvidia_smi_log>|<gpu id=/ { xml = 1 }

@@ -76,7 +76,8 @@ keep=.
 ask() {
     said=$({
         within "$answer_seconds" "$smi" "$@" 2>&1
-        printf '\n%s %s\n' "$cc_mark" "$?"
+        # busybox's sed holds a line back until the next one comes
+        printf '\n%s %s\n\n' "$cc_mark" "$?"
     } | sed -n -e "/^$cc_mark /{s/^[^ ]*/status/p;q;}" -e '20000q' -e p |
         awk -v keep="$keep" '
             /^status / { ended = $0; next }

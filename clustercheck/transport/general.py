@@ -77,7 +77,7 @@ class _Stages:
         check_host_key(self.transport, self.route, self.tools, self.kinds)
 
     def log_in(self, transport: paramiko.Transport) -> None:
-        self.wire.deadline = self.deadline
+        self.wire.begin_step(self.deadline)
         log_in(transport, self.wire, self.route, self.tools.keyring, self.tools.password)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import paramiko
 
-from clustercheck.transport import Unreachable
+from clustercheck.transport import Unreachable, check_flood
 from clustercheck.transport.keys import AgentKey, Key, Keyring
 from clustercheck.transport.password import TRIES, Password
 from clustercheck.transport.route import Route
@@ -54,6 +54,10 @@ class Attempts:
             raise
 
     def _ended(self) -> Unreachable:
+        try:
+            check_flood(self.wire.step_bytes or 0)
+        except Unreachable as flood:
+            return flood
         if self.wire.expired or time.monotonic() >= self.wire.deadline:
             last = f", {self.tried[-1]} was being tried" if self.tried else ""
             text = f"the login of {self.user} did not come to an end in time{last}"

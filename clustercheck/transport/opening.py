@@ -84,7 +84,7 @@ def _greet_and_log_in(
             raise no_handshake(wire, transport, transport.get_exception(), began)
         wire.greeting = False
         check_host_key(transport, route, tools, kinds)
-        wire.deadline = deadline
+        wire.begin_step(deadline)
         log_in(transport, wire, route, tools.keyring, tools.password)
     except BaseException as error:
         cause = peers_doing(error, wire, transport, began)

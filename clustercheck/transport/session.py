@@ -32,10 +32,11 @@ class SshConnection:
     def hold(self) -> None:
         """Let it stand until it is closed: the deadline was for connecting only."""
         self._wire.deadline = math.inf
+        self._wire.step_bytes = None  # all that the nodes behind it say
 
     def start(self, script: bytes, deadline: float) -> "SshChannel":
         """Run `sh -s`. Raises Unreachable: channel_refused, cut or limit."""
-        self._wire.begin_script(deadline)
+        self._wire.begin_step(deadline)
         try:
             left = max(deadline - time.monotonic(), 0.001)
             channel = self.transport.open_session(timeout=left)
@@ -149,7 +150,7 @@ def _ignoring_ends(action: Callable[[], None]) -> None:
 def broken(transport: paramiko.Transport, wire: Wire) -> Unreachable:
     """Why a connection that was logged in is of no use any more."""
     try:
-        check_flood(wire.script_bytes or 0)  # said in paramiko's thread, where nobody hears it
+        check_flood(wire.step_bytes or 0)  # said in paramiko's thread, where nobody hears it
     except Unreachable as flood:
         return flood
     if wire.expired or time.monotonic() >= wire.deadline:

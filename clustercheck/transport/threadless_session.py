@@ -41,7 +41,7 @@ class ThreadlessConnection:
 
     def start(self, script: bytes, deadline: float) -> "ThreadlessChannel":
         """Run `sh -s`. Raises Unreachable: channel_refused, cut or limit."""
-        self._wire.begin_script(deadline)
+        self._wire.begin_step(deadline)
         channel = ThreadlessChannel(self._transport, self._wire, len(self._channels))
         with _naming_the_cause(self._transport, self._wire):
             for before in self._channels:

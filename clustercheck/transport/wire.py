@@ -54,7 +54,7 @@ class Wire:
     deadline: of time.monotonic(); may be moved while the wire is in use.
     head: the first bytes that came, for telling what kind of peer it is.
     expired: the deadline has ended it.
-    script_bytes: how many came since a script was begun, or None where there was none.
+    step_bytes: how many came since the login or a script was begun; None where nobody counts.
     """
 
     def __init__(self, stream: Stream, deadline: float, let_go: Callable[[], None]) -> None:
@@ -62,7 +62,7 @@ class Wire:
         self.deadline = deadline
         self.head = b""
         self.expired = False
-        self.script_bytes: int | None = None
+        self.step_bytes: int | None = None
         self.greeting = True
         self._stream = stream
         self._let_go = let_go
@@ -105,16 +105,16 @@ class Wire:
             self._received += len(data)
             if self._received > GREETING_LIMIT:
                 raise _aborted("too much was sent before the key exchange was done")
-        elif self.script_bytes is not None:
-            self.script_bytes += len(data)
-            check_flood(self.script_bytes)
-            if self.script_bytes > MUCH:
+        elif self.step_bytes is not None:
+            self.step_bytes += len(data)
+            check_flood(self.step_bytes)
+            if self.step_bytes > MUCH:
                 time.sleep(PAUSE)
 
-    def begin_script(self, deadline: float) -> None:
-        """A script is to run, until the deadline; what comes from now on is counted."""
+    def begin_step(self, deadline: float) -> None:
+        """Somebody logs in or a script runs, until the deadline: what comes is counted anew."""
         self.deadline = deadline
-        self.script_bytes = 0
+        self.step_bytes = 0
 
     def send(self, data: bytes) -> int:
         """Write some of the data; TimeoutError when none can be written for now."""

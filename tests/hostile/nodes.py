@@ -51,6 +51,11 @@ class Hostile:
     honest: bool = False
     root: bool = False
 
+    @property
+    def slow(self) -> bool:
+        """It is waited for until its time is over."""
+        return self.found[0].startswith(("unknown access.no_start", "unknown access.limit"))
+
 
 GOOD = ("pass fine.ok: fine",)
 

@@ -4,10 +4,12 @@ Each returns, or raises what a user is shown as one line; anything else is a fau
 it with made-up bytes, and with those that once were a fault (tests/data/hostile).
 """
 
+import dataclasses
 import tempfile
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from unittest import mock
 
@@ -32,6 +34,7 @@ def options_of(check: str, node: str) -> object:
     return CHECKS[check].options
 
 
+@cache
 def honest(node: str) -> Answer:
     """An answer in which nothing is wrong with the form."""
     told = {name: Told(Facts(facts[0]), whole=True, status="0") for name, facts in FULL.items()}
@@ -48,11 +51,14 @@ def answer(data: bytes) -> None:
     except Flood:
         code = "flood"
     code = code or ("" if reader.done else "garbled")
-    read = Answer("node01", NAMES, peers=["node02", "node03"], code=code, message="it broke off")
+    checks = {name: CHECKS[name] for name in reader.told} or CHECKS
+    read = Answer(
+        "node01", list(checks), peers=["node02", "node03"], code=code, message="it broke off"
+    )
     read.take(reader)
     again = from_json(read.to_json(), "here")
-    result = judge_node(read, CHECKS, options_of)
-    assert result.findings == judge_node(again, CHECKS, options_of).findings
+    result = judge_node(read, checks, options_of)
+    assert result.findings == judge_node(again, checks, options_of).findings
     for name, findings in result.findings.items():
         codes = {finding.code for finding in findings}
         assert name == "access" or "crashed" not in codes, findings
@@ -61,9 +67,9 @@ def answer(data: bytes) -> None:
     results: dict[str, NodeResult] = {"node01": result}
     answers = [read]
     for node in ("node02", "node03"):
-        answers.append(honest(node))
-        results[node] = judge_node(answers[-1], CHECKS, options_of)
-    compare(answers, CHECKS, options_of, results)
+        answers.append(dataclasses.replace(honest(node), asked=list(checks)))
+        results[node] = judge_node(answers[-1], checks, options_of)
+    compare(answers, checks, options_of, results)
     for node in ("node02", "node03"):
         for findings in results[node].findings.values():
             assert "crashed" not in {finding.code for finding in findings}, findings

@@ -24,8 +24,16 @@ CONTROL = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
 def inventory(path: Path, host: Host, *, good: int, copies: int = 1) -> Path:
-    """So many honest nodes and so many copies of each kind of hostile ones, mixed."""
-    bad = [f"{name}.{copy} user={name}" for copy in range(1, copies + 1) for name in NODES]
+    """So many honest nodes and so many copies of each kind of hostile ones, mixed.
+
+    Of a kind that is waited for until its time is over, there is one.
+    """
+    bad = [
+        f"{name}.{copy} user={name}"
+        for copy in range(1, copies + 1)
+        for name in NODES
+        if copy == 1 or not NODES[name].slow
+    ]
     fair = [f"good-{number:03} user=alice" for number in range(1, good + 1)]
     mixed = [line for pair in zip(bad, fair, strict=False) for line in pair]
     mixed += bad[len(fair) :] + fair[len(bad) :]
@@ -170,7 +178,7 @@ with open(sys.argv[1], "w") as file:
 @pytest.mark.timeout(240)
 def test_two_hundred_among_two_hundred(host: Host, tmp_path: Path) -> None:
     """They cost bounded memory and time, leave nothing behind, and no honest node its verdict."""
-    path = inventory(tmp_path / "inventory.ini", host, good=200, copies=-(-200 // len(NODES)))
+    path = inventory(tmp_path / "inventory.ini", host, good=200, copies=6)
     report, cost = tmp_path / "report", tmp_path / "cost"
     words = ["run", "-i", str(path), *ssh_words(host), *WORDS, "--timeout", "20"]
     words += ["--max-time", "200"]
@@ -188,7 +196,7 @@ def test_two_hundred_among_two_hundred(host: Host, tmp_path: Path) -> None:
     all_of_it = json.loads(report.read_text())
     assert not all_of_it["stopped"]
     found = findings(report.read_text())
-    assert len(found) >= 400
+    assert len(found) > 400
     for name, lines in found.items():
         kind = name.partition(".")[0]
         if kind in NODES:

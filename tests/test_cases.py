@@ -25,6 +25,7 @@ from tests.cases.driver import (
     worst_of,
 )
 from tests.made_up import CHECKS
+from tests.shells import shell_words
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -44,7 +45,8 @@ class Asked(NamedTuple):
 
     @property
     def words(self) -> str:
-        return "-".join([self.row["case"], *self.entry.get("options", [])])
+        more = ["busybox"] if self.entry.get("busybox") else []
+        return "-".join([self.row["case"], *self.entry.get("options", []), *more])
 
 
 def cases_of(folder: Path, inputs: Path) -> list[Asked]:
@@ -81,6 +83,7 @@ def reasons(case: Asked, folder: Path) -> list[str]:
         entry.get("options", ()),
         user=entry.get("user", 0),
         become=entry.get("become", ""),
+        busybox=shell_words("busybox sh")[0] if entry.get("busybox") else "",
         way=way_by_ssh(read, folder) if entry.get("ssh") else None,
     )
     seconds = time.monotonic() - began

@@ -143,12 +143,18 @@ def _record(made_up: MadeUp, part: Part) -> None:
     made_up.said = [one for one in made_up.said if one[:2] != same] + [recorded]
 
 
-def make(made_up: MadeUp, folder: Path, *, user: int = 0) -> None:
-    """Put a node into an empty folder: root/ and bin/."""
+def make(made_up: MadeUp, folder: Path, *, user: int = 0, busybox: str = "") -> None:
+    """Put a node into an empty folder: root/ and bin/.
+
+    busybox: its path, where the plain tools are to be busybox's.
+    """
     root, programs = folder / "root", folder / "bin"
     root.mkdir(parents=True)
     programs.mkdir()
     for tool in TOOLS.split():
+        if busybox:
+            (programs / tool).symlink_to(busybox)
+            continue
         for directory in PATH.split(":"):
             if (Path(directory) / tool).exists():
                 (programs / tool).symlink_to(Path(directory) / tool)
@@ -290,14 +296,16 @@ def ask(
     *,
     user: int = 0,
     become: str = "",
+    busybox: str = "",
     way: Transport | None = None,
 ) -> Report:
     """The report on a case's nodes, made in an empty folder.
 
-    options: texts as for -o. user: the id of the login user. way: by default this machine's sh.
+    options: texts as for -o. user: the id of the login user. busybox: as for `make`.
+    way: by default this machine's sh.
     """
     for name, made_up in case.nodes.items():
-        make(made_up, folder / name, user=user)
+        make(made_up, folder / name, user=user, busybox=busybox)
     chosen = {name: _for_case(name, case) for name in checks}
     said = inventory.empty(chosen, options)
     made_up_nodes = MadeUpNodes(way or Here(), folder)

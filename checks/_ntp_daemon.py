@@ -11,6 +11,7 @@ from ._ntp_remedy import (
     DISAGREE,
     FIND_OUT,
     INSTALL_TOOL,
+    LOOK_ON_HOST,
     REAL_SOURCE,
     SOURCES,
     START,
@@ -95,6 +96,10 @@ def _judge_offset(word: Word, limits: Limits, clock: Clock | None) -> Finding:
             said += f"; it is within {limits.warn:g} s of {clock.whom}, so {word.server} is wrong"
             return make("daemon_offset", said, WRONG_SOURCE, value=value)
         return make("daemon_offset", said, FIND_OUT, value=value)
+    if not word.lasting and size - bound > limits.warn and not _is_settled(clock, limits):
+        was = f"{word.daemon} found the clock {side(word.offset)} {word.server} at its last answer"
+        was += f", should be within {limits.warn:g} s; whether it has set it since is not told"
+        return warn("daemon_offset", was, FIND_OUT, value=value)
     total = size + bound if word.lasting else bound
     if total > limits.warn:
         said += f", but answers for no better than {span(total)}"
@@ -103,6 +108,14 @@ def _judge_offset(word: Word, limits: Limits, clock: Clock | None) -> Finding:
         )
     within = f", good to {span(total)}" if word.bound is not None else ""
     return ok("synchronised", f"{said}, {side(word.offset)} it{within}", value=value)
+
+
+def _is_settled(clock: Clock | None, limits: Limits) -> bool:
+    """Does the measurement say that the clock is right, or that it is off?"""
+    if clock is None:
+        return False
+    right = clock.known and abs(clock.offset) + clock.uncertainty <= limits.warn
+    return right or abs(clock.offset) - clock.uncertainty > limits.warn
 
 
 def _why_not(word: Word) -> Finding:
@@ -142,6 +155,9 @@ def judge_without_word(facts: Facts, kernel: bool | None, *, require_daemon: boo
     if kernel and "container" in facts and not require_daemon:
         said = "the kernel says that the clock is synchronised; the container's host keeps it so"
         return ok("host_keeps", said)
+    if kernel is None and "container" in facts and not require_daemon:
+        said = "no time daemon runs in this container, and whether its host keeps the clock is"
+        return unknown("no_answer", f"{said} not told", LOOK_ON_HOST)
     if facts["processes"] != "all" and not _no_service(facts.get("units", "")):
         said = "no time daemon answers, and not all processes can be seen"
         return unknown("no_answer", said, ASK_AS_ROOT)

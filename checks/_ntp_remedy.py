@@ -49,6 +49,11 @@ ONE_DAEMON = Remedy(
     "two of them pull the clock to and fro.",
     "§4.1.1",
 )
+LOOK_ON_HOST = Remedy(
+    "Check the node that the container runs on: its kernel keeps the clock for both. If the "
+    "container is to keep it, start a time daemon there.",
+    "§4.1.1",
+)
 ASK_AS_ROOT = Remedy(
     "Ask with become = sudo, or let the daemon answer on the loopback address (chrony: no "
     "cmdport 0; ntp.conf: restrict 127.0.0.1 and ::1). If it does not answer root either, see "

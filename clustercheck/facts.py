@@ -196,7 +196,7 @@ class Reader:
         The node's clock was read between our sending and the answer's arrival, so its offset lies
         within half the round trip of the midpoint, whatever the way there and back took.
         """
-        match = re.fullmatch(r"(\d+)(\.\d+)?.*", text)
+        match = re.fullmatch(r"([0-9]{1,12})(\.[0-9]+)?(?![0-9]).*", text)
         if not match:
             return
         node = float(match[1] + (match[2] or ".5"))

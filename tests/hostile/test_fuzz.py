@@ -40,7 +40,7 @@ def worse(draw: st.DrawFn, target: str) -> bytes:
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_no_bytes_are_a_fault_of_ours(target: str, data: st.DataObject) -> None:
     with at_most(10):

@@ -14,8 +14,16 @@ from clustercheck.report import TROUBLE, Group, NodeResult, Report, groups
 LOOK_FIRST = "look first at what these nodes share: a server, a policy, this machine"
 DISTURBS = "disturbs running work"
 
+# More reasons for what was skipped than so many are told by --verbose only.
+SKIPS_APART = 3
+LEFT_OUT = "does not apply (--verbose says why)"
+
 # Characters of a node set inside a sentence.
 PEERS_LONGEST = 60
+
+
+_Well = tuple[Status, tuple[str, ...], str, str]
+"""Status, nodes, what is said of them, and the check."""
 
 
 @dataclass(frozen=True)
@@ -62,13 +70,36 @@ def _rows(report: Report, folded: list[Group], verbose: bool) -> list[Row]:
     ]
     well = [(g.status, g.nodes, _sentence(g), g.check) for g in folded if g.status not in TROUBLE]
     if not verbose:
-        well = [part for part in well if part[0] is Status.SKIP]
+        well = _skipped(report, [g for g in folded if g.status is Status.SKIP])
         well += [(Status.PASS, nodes, "", check) for check, nodes in _passed(report).items()]
     return found + list(_together(well))
 
 
+def _skipped(report: Report, folded: list[Group]) -> list[_Well]:
+    """What was skipped, with the reasons; where they are many, one line for all of them.
+
+    In that line is what was skipped as a whole: of what was so in part, the rest says enough.
+    """
+    rows = [(g.status, g.nodes, _sentence(g), g.check) for g in folded]
+    if len({(nodes, sentence) for _, nodes, sentence, _ in rows}) <= SKIPS_APART:
+        return rows
+    found: list[_Well] = []
+    for group, row in zip(folded, rows, strict=True):
+        # What is blocked by another check's failure belongs to that.
+        nodes = tuple(n for n in group.nodes if _is_skipped(report.nodes[n], group.check))
+        if group.code == "blocked":
+            found.append(row)
+        elif nodes:
+            found.append((group.status, nodes, LEFT_OUT, group.check))
+    return found
+
+
+def _is_skipped(result: NodeResult, check: str) -> bool:
+    return all(finding.status is Status.SKIP for finding in result.findings[check])
+
+
 def _together(
-    parts: Iterable[tuple[Status, tuple[str, ...], str, str]],
+    parts: Iterable[_Well],
 ) -> Iterator[Row]:
     """One row for all checks of which the same is to be said of the same nodes."""
     checks: dict[tuple[Status, tuple[str, ...], str], list[str]] = {}

@@ -13,6 +13,7 @@ from clustercheck.check import Finding, Quantity, Remedy, fail, ok, skip, unknow
 from clustercheck.render import render
 from clustercheck.render.escape import visible
 from clustercheck.render.layout import wrap
+from clustercheck.render.view import LEFT_OUT
 from clustercheck.report import TROUBLE, NodeResult, Report, each
 
 from .example import REPORT
@@ -79,6 +80,30 @@ def test_skipped_checks_give_their_reason() -> None:
     assert table(of) == [
         ["skip", "ntp,", "nfs", "n1", "blocked", "by", "gpu"],
         ["pass", "ntp", "n2"],
+    ]
+
+
+def test_many_reasons_for_what_was_skipped_are_one_line() -> None:
+    """What a failure blocks is still told apart; --verbose tells all."""
+    reasons = {"a": "no GPU", "b": "no bond", "c": "no Slurm", "d": "no Munge"}
+    skipped: dict[str, dict[str, list[Finding]]] = {
+        name: {c: [skip("none", why)] for c, why in reasons.items()} for name in "xy"
+    }
+    skipped["x"]["f"] = [ok("found", "fine"), skip("rest", "not asked")]
+    skipped["y"]["e"] = [skip("blocked", "blocked by gpu")]
+    assert table(report(skipped)) == [
+        ["skip", "a,", "b,", "c,", "d", "x,y", *LEFT_OUT.split()],
+        ["skip", "e", "y", "blocked", "by", "gpu"],
+        ["pass", "f", "x"],
+    ]
+    told = [row[-2:] for row in table(report(skipped), verbose=True)]
+    assert [why.split() for why in (*reasons.values(), "not asked")] == told[:5]
+    del skipped["x"]["d"], skipped["y"]["d"]
+    del skipped["y"]["e"], skipped["x"]["f"]
+    assert [row[-2:] for row in table(report(skipped))] == [
+        ["no", "GPU"],
+        ["no", "bond"],
+        ["no", "Slurm"],
     ]
 
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from clustercheck.check import Facts, Finding, fail, ok, unknown, warn
 
-from ._mounts import Mount, parse_mount
+from ._mounts import Mount, parse_mount, plain
 from ._nfs_remedies import (
     EXPORT_IT,
     FIND_SERVER,
@@ -17,6 +17,7 @@ from ._nfs_remedies import (
     MOUNT_IT,
     OPEN_RPC,
     SEE_LOGS,
+    UNCOVER,
     WAKE_SERVER,
 )
 from ._nfs_word import lines_of, whole
@@ -104,6 +105,11 @@ def state_of(facts: Facts, number: str) -> str:
 def judge_absent(facts: Facts) -> Iterator[Finding]:
     """Wanted mounts that are not there, each with the cause as far as it is known."""
     for number, path in facts.at("absent").items():
+        if cover := facts.get(f"covered@{number}"):
+            kind, _, source = cover.partition(" ")
+            message = f"{path} is mounted, and hidden by another mount over it"
+            yield fail("absent", f"{message} ({kind} on {plain(source)})", UNCOVER)
+            continue
         server, address = facts[f"server@{number}"], facts.get(f"address@{number}", "")
         log = facts.get(f"log@{number}", "")
         source = f" (from {server})" if server else ""

@@ -1,12 +1,13 @@
 """Whether NFS mounts have the options that the site wants, and that the other nodes have."""
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from clustercheck.check import Facts, Finding, Remedy, skip, warn
 
 from ._mounts import Mount, parse_mount, plain
-from ._nfs_mount import Seen, kib, plain_place, value_of
+from ._nfs_mount import Seen, host_of, kib, plain_place, value_of
 from ._nfs_options import Options
 from ._nfs_remedies import (
     LARGER_IO,
@@ -15,6 +16,7 @@ from ._nfs_remedies import (
     NO_SYNC,
     OTHER_SEC,
     SAME_OPTIONS,
+    SAME_SOURCE,
     USE_TCP,
 )
 from ._nfs_word import lines_of, whole
@@ -43,6 +45,32 @@ def judge_options(facts: Facts, seen: Iterable[Seen], options: Options) -> Itera
         if "ro" in found.mount.options:
             message = f"{place} is mounted ro, and /etc/fstab does not say so"
             yield warn("options", message, SAME_OPTIONS)
+
+
+def judge_sources(facts: Facts, seen: Iterable[Seen]) -> Iterator[Finding]:
+    """What is mounted from elsewhere than /etc/fstab says."""
+    mounted = {place: mount.mount for mount in seen for place in mount.places}
+    for at, told in facts.at("whence").items():
+        wanted, *addresses = told.split()[:100] or [""]
+        mount = mounted.get(plain_place(plain(at)))
+        if mount is None:
+            continue
+        same_export = _export_of(mount.source) == _export_of(plain(wanted))
+        names = {host_of(source).lower() for source in (mount.source, wanted)}
+        address = value_of(mount, "addr")
+        same_server = len(names) == 1 or not address or {address, "?"}.intersection(addresses)
+        if not (same_export and same_server):
+            message = f"{plain_place(plain(at))} is mounted from {mount.source}"
+            message += f", and /etc/fstab says {plain(wanted)}"
+            if not addresses:
+                message += ", whose server has no address"
+            yield warn("source", message, SAME_SOURCE)
+
+
+def _export_of(source: str) -> str:
+    """The directory in "nas1:/export//home/": "/export/home"."""
+    path = source.partition("]:" if source.startswith("[") else ":")[2]
+    return "/" + re.sub("/+", "/", path).strip("/")
 
 
 def _faults(seen: Seen, options: Options) -> Iterator[tuple[str, str, Remedy]]:

@@ -26,8 +26,14 @@ if grep -q ' - autofs ' "$ROOT/proc/self/mountinfo"; then
 fi
 
 fact mounts "$(grep -E ' - (nfs4?|autofs) ' "$ROOT/proc/self/mountinfo" | head -n 500)"
+# "PLACE KIND SOURCE": what is on top where NFS is mounted
 mounted=$cc_nl$(awk '
-    index($0, " - nfs ") || index($0, " - nfs4 ") { print $5 }' "$ROOT/proc/self/mountinfo")$cc_nl
+    {
+        split(substr($0, index($0, " - ") + 3), more, " ")
+        kind[$5] = more[1]; source[$5] = more[2]
+        if (more[1] ~ /^nfs4?$/) has[$5] = 1
+    }
+    END { for (at in has) print at, kind[at], source[at] }' "$ROOT/proc/self/mountinfo")$cc_nl
 
 tell_reach() {
     reach "$1" "$2"
@@ -63,6 +69,13 @@ absent() {
     fact "log@$1" "$text"
 }
 
+is_mounted() {
+    case $mounted in
+    *"$cc_nl$1 nfs "* | *"$cc_nl$1 nfs4 "* | *"$cc_nl$1 autofs "*) ;;
+    *) return 1 ;;
+    esac
+}
+
 # wanted TARGET SOURCE: TARGET has the kernel's escapes
 wanted() {
     target=$1
@@ -72,15 +85,52 @@ wanted() {
         *) break ;;
         esac
     done
-    case $mounted$found in *"$cc_nl$target$cc_nl"*) return ;; esac
+    case $found in *"$cc_nl$target$cc_nl"*) return ;; esac
+    if is_mounted "$target"; then
+        case $mounted in
+        *"$cc_nl$target nfs $2$cc_nl"* | *"$cc_nl$target nfs4 $2$cc_nl"*) return ;;
+        esac
+        [ -n "$2" ] || return
+        whence "$target" "$2" &
+        absences="$absences whence=$!"
+        return
+    fi
     path=$(plainly "$target")
     real=$(within 3 readlink -f "$ROOT$path" 2>/dev/null)
-    case $mounted in *"$cc_nl${real#"$ROOT"}$cc_nl"*) return ;; esac
+    is_mounted "${real#"$ROOT"}" && return
     found=$found$target$cc_nl
     count=$((count + 1))
     fact "absent@$count" "$path"
+    case $mounted in
+    *"$cc_nl$target "*)
+        cover=${mounted#*"$cc_nl$target "}
+        fact "covered@$count" "${cover%%"$cc_nl"*}"
+        return
+        ;;
+    esac
     absent "$count" "$path" "$2" &
     absences="$absences absent-$count=$!"
+}
+
+# whence TARGET SOURCE: where another source is mounted there, what /etc/fstab names and the
+# addresses of its server, for two names may be one server's ("?" where nobody can be asked)
+whence() {
+    case $2 in
+    \[*\]:*) address=${2#\[} address=${address%%\]*} ;;
+    *) address=${2%%:*} ;;
+    esac
+    case $address in
+    *:*) ;;
+    *[!0-9.]*)
+        if have getent; then
+            address=$(within 4 getent ahosts "$address" 2>/dev/null |
+                sed 's/[ 	].*//' | sort -u | tr '\n' ' ')
+        else
+            address='?'
+        fi
+        ;;
+    esac
+    fact "whence@$1" "$2 $address"
 }
 
 count=0 found=$cc_nl entries='' absences=''

@@ -97,6 +97,20 @@ OTHER_SEC = Remedy(
     "§1",
     disturbs=True,
 )
+UNCOVER = Remedy(
+    "See what lies there and who uses it (`findmnt DIRECTORY` lists both, `fuser -vm DIRECTORY`),"
+    " drain the node, and unmount the upper one. Find what mounts it (/etc/fstab, a unit, a"
+    " prolog), or it comes back with the next boot.",
+    "§1",
+    disturbs=True,
+)
+SAME_SOURCE = Remedy(
+    "Find out which of the two the site wants. Mount it anew (`umount DIRECTORY; mount DIRECTORY`)"
+    " while the node is drained, or correct /etc/fstab: the next boot mounts what is written"
+    " there.",
+    "§2.3",
+    disturbs=True,
+)
 SAME_OPTIONS = Remedy(
     "Compare the mount's line in /etc/fstab or in the automounter's map with the other nodes'; a"
     " node that mounted while the server was otherwise set up keeps what was agreed then."

@@ -11,6 +11,8 @@ from ._nfs_remedies import (
     FEWER_FILES,
     FIND_SERVER,
     FIND_SLOWNESS,
+    FREE_SPACE,
+    RAISE_QUOTA,
     REMOVE_FILE,
     WAKE_SERVER,
 )
@@ -99,6 +101,18 @@ def _timed(facts: Facts, options: Options) -> Iterator[Finding]:
         yield _small(steps, place, options)
 
 
+def _failed(place: str, said: Sequence[str]) -> Finding:
+    """What dd complains of; its counts of records and bytes come after that."""
+    why = next((line for line in said if re.match(r"\S*dd: ", line)), said[-1])
+    if why.endswith("No space left on device"):
+        message = f"{place}: writing failed: no space left on device, though free space is told"
+        return fail("full", message, FREE_SPACE)
+    if why.endswith("Disk quota exceeded"):
+        message = f"{place}: writing failed: the quota of the login user is used up"
+        return warn("quota", message, RAISE_QUOTA)
+    return unknown("throughput", f"{place}: writing failed: {why or 'no reason given'}")
+
+
 def _throughput(facts: Facts, place: str, options: Options) -> Finding:
     first_status, status = facts["heavy.first_status"], facts.get("heavy.dd_status", "0")
     text = facts.get("heavy.dd", "") or facts["heavy.first"]
@@ -113,8 +127,7 @@ def _throughput(facts: Facts, place: str, options: Options) -> Finding:
             FIND_SLOWNESS,
         )
     if first_status != "0" or status != "0":
-        said = lines_of(text.strip())[-1:]
-        return unknown("throughput", f"{place}: writing failed: {said[0] or 'no reason given'}")
+        return _failed(place, lines_of(text.strip()))
     copied = COPIED.search(text[:2000])
     seconds = real(copied[2]) if copied else None
     if copied is None or not seconds:

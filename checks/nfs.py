@@ -25,7 +25,7 @@ from ._nfs_mount import (
     seen_mounts,
 )
 from ._nfs_options import Options
-from ._nfs_policy import compare, judge_options, judge_policy
+from ._nfs_policy import compare, judge_options, judge_policy, judge_sources
 from ._nfs_probe import PROBE
 from ._nfs_remedies import (
     CLOSE_WRITING,
@@ -50,9 +50,11 @@ from ._nfs_remedies import (
     RAISE_QUOTA,
     REMOVE_FILE,
     SAME_OPTIONS,
+    SAME_SOURCE,
     SEE_LOGS,
     SQUASH_ROOT,
     TRUST_ROOT,
+    UNCOVER,
     USE_TCP,
     WAKE_SERVER,
 )
@@ -86,6 +88,7 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
     for mount in seen:
         yield from judge_state(facts, mount)
         yield from judge_write(facts, mount, options)
+    yield from judge_sources(facts, seen)
     yield from judge_options(facts, seen, options)
     yield from judge_policy(seen, facts, options)
     yield from judge_log(facts, seen, options)
@@ -113,7 +116,7 @@ CHECK = Check(
         "mounts": Code("The mounts, or some of them, could not be read or were too many."),
         "absent": Code(
             "A mount of /etc/fstab or of the option `mounts` is not there; the cause, where known.",
-            (MOUNT_IT, GIVE_NAME, FIND_SERVER, EXPORT_IT),
+            (MOUNT_IT, GIVE_NAME, FIND_SERVER, EXPORT_IT, UNCOVER),
         ),
         "server": Code(
             "The server's port cannot be reached: its mounts were not touched, or stopped to answer"
@@ -158,6 +161,7 @@ CHECK = Check(
         "io_size": Code("Small requests, which are slow.", (LARGER_IO,)),
         "sec": Code("Another security flavour than the site allows.", (OTHER_SEC,)),
         "options": Code("Mounted otherwise than /etc/fstab says.", (SAME_OPTIONS,)),
+        "source": Code("Mounted from elsewhere than /etc/fstab says.", (SAME_SOURCE,)),
         "policy": Code("A path of the options is no NFS mount on this node."),
         "differs": Code("Other options than most nodes have for the same mount.", (SAME_OPTIONS,)),
         "log": Code("The kernel's log says that the server was silent.", (WAKE_SERVER,)),

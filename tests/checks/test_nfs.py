@@ -377,6 +377,34 @@ def test_a_wanted_mount_that_is_absent(facts: dict[str, str], said: str) -> None
     assert answer[1:] == [HOME_ANSWERS, HOME_OWNER]
 
 
+def test_a_wanted_mount_that_another_one_hides() -> None:
+    told = one() | {"absent@1": "/apps", "covered@1": r"ext4 /dev/disk/by-label/a\040b"}
+    assert judged("nfs", told)[0] == (
+        "fail absent: /apps is mounted, and hidden by another mount over it"
+        " (ext4 on /dev/disk/by-label/a b)"
+    )
+
+
+# /home is mounted from nas1:/export/home, which is 10.30.0.5
+@pytest.mark.parametrize(
+    ("whence", "said"),
+    [
+        ("nas2:/export/home 10.30.0.6 fd00::6 ", "nas2:/export/home"),
+        ("nas2:/export/home ", "nas2:/export/home, whose server has no address"),
+        ("nas1:/export/new 10.30.0.5 ", "nas1:/export/new"),
+        ("[fd00::6]:/export/home fd00::6", "[fd00::6]:/export/home"),
+        ("nas2:/export/home ?", ""),
+        ("alias:/export/home fd00::5 10.30.0.5 ", ""),
+        ("10.30.0.5:/export//home/ 10.30.0.5", ""),
+        ("NAS1:/export/home/ ", ""),
+    ],
+)
+def test_what_is_mounted_from_elsewhere_than_fstab_says(whence: str, said: str) -> None:
+    found = judged("nfs", one() | {"whence@/home": whence})
+    message = f"warn source: /home is mounted from nas1:/export/home, and /etc/fstab says {said}"
+    assert [line for line in found if " source: " in line] == ([message] if said else [])
+
+
 def test_paths_of_the_options_that_are_no_mounts() -> None:
     assert judged("nfs", one(), writable=("/home/", "/lost"))[-1] == (
         "skip policy: /lost, of the options, is no NFS mount here"

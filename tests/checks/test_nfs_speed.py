@@ -85,6 +85,22 @@ def test_the_limit_follows_the_link(speed: str, said: str) -> None:
             {"heavy_dd_status": "1", "heavy_dd": "dd: error writing: Input/output error"},
             "unknown throughput: /home: writing failed: dd: error writing: Input/output error",
         ),
+        (
+            {
+                "heavy_first_status": "1",
+                "heavy_dd": "",
+                "heavy_first": "dd: error writing '/x: y': No space left on device\n"
+                "3+0 records in\n2+0 records out\n2097152 bytes (2.1 MB) copied, 0.2 s, 10 MB/s\n",
+            },
+            "fail full: /home: writing failed: no space left on device, though free space is told",
+        ),
+        (
+            {
+                "heavy_dd_status": "1",
+                "heavy_dd": "/bin/dd: error writing '/x': Disk quota exceeded\n1+0 records in",
+            },
+            "warn quota: /home: writing failed: the quota of the login user is used up",
+        ),
         ({"heavy_dd": "what?"}, "unknown throughput: /home: dd's answer cannot be read"),
         ({"heavy_direct": "no"}, "pass throughput: /home: 419 MB/s (1000 MiB of zeros in 2.5 s, f"),
     ],

@@ -63,7 +63,12 @@ def clocks(possible: None, keys: Keys, tmp_path_factory: pytest.TempPathFactory)
 
 
 def found_bad(report: Report) -> dict[str, list[str]]:
-    return {node: [found.brief for found in report.bad(node)] for node in report.blamed()}
+    """By node; a machine that is too busy to measure finely is no fault of a node's."""
+    found = {
+        node: [found.brief for found in report.bad(node) if found.code != "ntp.coarse"]
+        for node in report.nodes
+    }
+    return {node: briefs for node, briefs in found.items() if briefs}
 
 
 def test_daemons_that_follow_a_wrong_server_and_say_that_they_are_in_step(clocks: Lab) -> None:
@@ -80,7 +85,7 @@ def test_daemons_that_follow_a_wrong_server_and_say_that_they_are_in_step(clocks
 
 def test_timesyncd_in_step(clocks: Lab) -> None:
     report = checked(clocks, ["node01", "timesyncd"], *LONG)
-    assert report.blamed() == set()
+    assert found_bad(report) == {}
     said = [found.message for found in report.findings("timesyncd", "ntp")]
     assert said[0].startswith(f"systemd-timesyncd follows {address(SERVICES)} (stratum 3)")
 

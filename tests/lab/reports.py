@@ -76,3 +76,8 @@ def checked(lab: Lab, nodes: Iterable[str], *more: str, timeout: float = 100) ->
     assert "Traceback" not in done.stderr, done.stderr
     assert done.stdout, done.stderr
     return Report(done.stdout, done.returncode)
+
+
+def bad(report: Report) -> dict[str, list[str]]:
+    """By node, what is worse than pass."""
+    return {node: [found.brief for found in report.bad(node)] for node in report.blamed()}

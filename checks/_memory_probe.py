@@ -38,6 +38,22 @@ while read -r key value _; do
 done 2>/dev/null <"$ROOT/proc/meminfo"
 fact meminfo "$meminfo"
 
+# What ZFS keeps of files, in bytes; it gives back all but its minimum.
+cache=0
+if [ -r "$ROOT/proc/spl/kstat/zfs/arcstats" ]; then
+    least=0
+    while read -r key _ value; do
+        case $key in
+        size) cache=$value ;;
+        c_min) least=$value ;;
+        esac
+    done <"$ROOT/proc/spl/kstat/zfs/arcstats"
+    cache=$((cache - least))
+    [ "$cache" -gt 0 ] || cache=0
+fi
+fact zfs "$cache"
+available=$((available + cache / 1024))
+
 # A job rightly takes what there is.
 job=
 for folder in "$ROOT"/sys/fs/cgroup/system.slice/*slurmstepd.scope/job_[0-9]* \

@@ -2,8 +2,8 @@
 
 A job rightly takes the memory of its node, so little of it is no fault while one runs; on a node
 without a job it is: mostly files left in /dev/shm, which count as memory. What is judged is
-MemAvailable. Slurm's FreeMem leaves out what the page cache would give back, so that 0 there is
-no fault.
+MemAvailable and what ZFS would give back of its cache, which the kernel does not count. Slurm's
+FreeMem leaves out what the page cache would give back, so that 0 there is no fault.
 
 Errors are counted by the kernel's EDAC driver since it was loaded. An uncorrected one has hit a
 process or will; of corrected ones a hundred a day and controller are taken for too many, as
@@ -138,9 +138,13 @@ def _available(
     if available is None:
         yield unknown("available", "the kernel does not tell MemAvailable (it does from 3.14 on)")
         return
-    percent = min(available * 100 / total, 100.0)
+    cache = facts.get("zfs", "0")
+    of_zfs = int(cache) // 1024 if re.fullmatch("[0-9]{1,18}", cache) else 0
+    available = min(available + of_zfs, total)
+    percent = available * 100 / total
     value = Quantity(round(percent, 1), "%", less_is_worse=True)
     message = f"{_gib(available)} of {_gib(total)} available ({percent:.1f} %)"
+    message += f", {_gib(of_zfs)} of it the cache of ZFS" if of_zfs else ""
     wanted = []
     if percent < options.available_percent:
         wanted.append(f"{options.available_percent:g} %")

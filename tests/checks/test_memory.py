@@ -56,6 +56,28 @@ def test_little_is_available_and_no_job_runs(node: MadeUpNode, shell: str) -> No
     ]
 
 
+ARC = """13 1 0x01 123 33456 7000000 900000000
+name                            type data
+hits                            4    123456
+c                               4    236223201280
+c_min                           4    8589934592
+size                            4    {size}
+arc_meta_min                    4    16777216
+"""
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_what_zfs_would_give_back_is_available(node: MadeUpNode, shell: str) -> None:
+    shell_words(shell)
+    install(node, meminfo(available=2.4, AnonPages=4 * GIB))
+    node.file("/proc/spl/kstat/zfs/arcstats", ARC.format(size=220 * 1024**3))
+    assert said(node, "available", shell) == [
+        "pass available: 214 GiB of 252 GiB available (85.2 %), 212 GiB of it the cache of ZFS"
+    ]
+    node.file("/proc/spl/kstat/zfs/arcstats", ARC.format(size=8589934592))
+    assert said(node, "available", shell)[0].startswith("warn available: 2.4 GiB of 252 GiB")
+
+
 @pytest.mark.parametrize(
     "path",
     [

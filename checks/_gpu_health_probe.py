@@ -45,6 +45,7 @@ ask() {
     status=${said##*status }
     said=${said%status *}
     said=${said%"$cc_nl"}
+    if [ "$status" = 14 ]; then status=0; fi # a damaged infoROM, of which the check gpu tells
 }
 
 # Where -q -x gives no XML: the fields by name, without those that this nvidia-smi does not know
@@ -92,6 +93,12 @@ pick() {
 """
     + PICK_HEAD
     + r"""
+        # one message of several lines, of which the first names the GPU
+        /NVRM: The NVIDIA GPU [0-9a-fA-F]+:/ { named = $0 }
+        /NVRM: .*fallen off the bus/ && !/GPU/ && named != "" {
+            $0 = named " has fallen off the bus"
+            named = ""
+        }
         !/S?Xid \(|has fallen off the bus/ { next }
         {
             grade = ""

@@ -45,7 +45,7 @@ def judge_memory(facts: Facts, gpus: list[Gpu], held_mib: int) -> Iterator[Findi
         yield skip("memory", f"{names(of_machines)}: the memory is virtual machines' (vGPU)")
     counted = [gpu for gpu in counted if not _of_machines(gpu)]
     listed, seen = users(facts), processes(facts)
-    stuck = list(_stuck(facts, listed, seen))
+    stuck = list(_stuck(facts, gpus, listed, seen))
     yield from stuck
     if not counted:
         return
@@ -120,7 +120,9 @@ def _whose(
         yield warn("hidden", message, SEE_WHOSE)
 
 
-def _stuck(facts: Facts, listed: list[User], seen: dict[str, Process]) -> Iterator[Finding]:
+def _stuck(
+    facts: Facts, gpus: list[Gpu], listed: list[User], seen: dict[str, Process]
+) -> Iterator[Finding]:
     """Processes that have a GPU and will not let go of it by themselves."""
     pids = dict.fromkeys([user.pid for user in listed] + [p.pid for p in seen.values() if p.minors])
     dead: list[str] = []
@@ -130,9 +132,11 @@ def _stuck(facts: Facts, listed: list[User], seen: dict[str, Process]) -> Iterat
         if process is None:
             continue
         words = who(process)
-        held = [user.used for user in listed if user.pid == pid and user.used is not None]
+        own = [user for user in listed if user.pid == pid]
+        held = [user.used for user in own if user.used is not None]
+        on = [gpu for gpu in gpus if any(_is_on(user, gpu) for user in own)]
         if held:
-            words += f" holds {sum(held)} MiB"
+            words += f" holds {sum(held)} MiB" + (f" of {names(on)}" if on else "")
         if process.state in ("Z", "X"):
             dead.append(words)
         elif process.state == "gone":

@@ -86,6 +86,7 @@ ask() {
     status=${said##*status }
     said=${said%status *}
     said=${said%"$cc_nl"}
+    if [ "$status" = 14 ]; then status=0; fi # a damaged infoROM, of which it warns
 }
 
 ask_gpus() {

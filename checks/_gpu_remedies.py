@@ -85,6 +85,13 @@ SET_VERSION = Remedy(
     " the driver by a newer clustercheck.",
     "§4.1.4",
 )
+# "Flash the InfoROM to clear this corruption": DCGM of DCGM_FR_CORRUPT_INFOROM.
+FLASH_IT = Remedy(
+    "The GPU goes on working, but may forget which rows of its memory are out of use. When the node"
+    " is drained, boot it with the power off for a moment. If the warning of nvidia-smi stays,"
+    " have the vendor write the infoROM anew or replace the board.",
+    disturbs=True,
+)
 FIND_GPU = Remedy(
     "See whether the missing GPU is on the PCI bus (`lspci -d 10de:`) and what the kernel says of"
     " it (`dmesg | grep -iE 'nvrm|xid'`): one that has fallen off the bus comes back by a boot with"

@@ -90,7 +90,10 @@ def trouble(facts: Facts, answer_seconds: int) -> Finding | None:
         return fail("driver", message, SEE_NVML)
     if "No devices were found" in line:
         known = models(facts)
+        on_bus = [card.address for card in nvidias(facts)]
         of = f" of {plural(len(known))} that it knows ({', '.join(known)})" if known else ""
+        if on_bus and not known:
+            of = f" of {plural(len(on_bus))} on the PCI bus ({', '.join(on_bus)})"
         message = f"driver {versions(facts).driver or 'of unknown version'} can use no GPU{of}"
         return fail("devices", message, SEE_DEVICES)
     if "couldn't find libnvidia-ml" in line or "Shared Library Not Found" in line:

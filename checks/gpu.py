@@ -25,6 +25,7 @@ from ._gpu_remedies import (
     END_PARENT,
     FIND_GPU,
     FIND_HOLDER,
+    FLASH_IT,
     GET_LIBCUDA,
     GET_TOOL,
     GIVE_RIGHTS,
@@ -46,6 +47,7 @@ from ._gpu_remedies import (
 from ._gpu_trouble import cards, is_loaded, lost, no_driver, nvidias, plural, trouble
 from ._gpu_wanted import judge_cuda
 
+INFOROM = re.compile(r"infoROM is corrupted at gpu ([0-9A-Fa-f:.]{7,20})", re.IGNORECASE)
 MAKERS = {"1002": "AMD", "8086": "Intel"}
 
 
@@ -143,6 +145,7 @@ def _answered(facts: Facts, options: Options) -> Iterator[Finding]:
     broken = [gpu for gpu in found if gpu.broken]
     if broken:
         yield lost(broken)
+    yield from _inforom(facts, found)
     yield from _count(facts, found, options)
     yield from _model(found, options)
     yield from _module(found, of_driver)
@@ -181,6 +184,15 @@ def _driver(facts: Facts, found: Versions, options: Options) -> Iterator[Finding
     if found.cuda in ("N/A", "Not Found"):
         message = f"nvidia-smi finds no libcuda.so.1 (CUDA version: {found.cuda})"
         yield warn("libcuda", message, GET_LIBCUDA)
+
+
+def _inforom(facts: Facts, found: list[Gpu]) -> Iterator[Finding]:
+    """The store on the board in which its errors are kept, of which nvidia-smi warns."""
+    damaged = {short(address) for address in INFOROM.findall(facts["gpus"])}
+    titles = [gpu.title for gpu in found if short(gpu.address) in damaged]
+    if damaged:
+        named = ", ".join(titles or sorted(damaged))
+        yield warn("inforom", f"the infoROM of {named} is damaged, should be whole", FLASH_IT)
 
 
 def _count(facts: Facts, found: list[Gpu], options: Options) -> Iterator[Finding]:
@@ -261,6 +273,9 @@ CHECK = Check(
         "tool": Code("Whether nvidia-smi is there and can be run.", (GET_TOOL,)),
         "devices": Code("The driver is loaded and can use no GPU.", (SEE_DEVICES,)),
         "lost": Code("A GPU that does not answer any more, or must be reset.", (SEE_LOST,)),
+        "inforom": Code(
+            "The store on the board that keeps its errors and remapped rows.", (FLASH_IT,)
+        ),
         "count": Code("How many GPUs there are.", (FIND_GPU,)),
         "model": Code("Whether they are of the model that is wanted.", (RIGHT_MODEL,)),
         "module": Code(

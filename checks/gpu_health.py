@@ -136,9 +136,10 @@ def _trouble(facts: Facts, options: Options, found: list[Board]) -> Finding | No
 
 def _settled(board: Board) -> tuple[int, ...]:
     """The Xid whose state now is told by nvidia-smi, and judged there."""
-    if board.yes("rows.pending") is not None and board.yes("rows.failure") is not None:
+    told = board.yes("rows.pending") is not None or board.yes("pages.pending") is not None
+    if board.yes("rows.failure"):
         return OF_REMAPPING
-    return OF_REMAPPING[:1] if board.yes("pages.pending") is not None else ()
+    return OF_REMAPPING[:1] if told else ()  # 64: it could not be recorded, so no state tells
 
 
 def _answers(found: list[Board]) -> Iterator[Finding]:

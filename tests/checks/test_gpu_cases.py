@@ -222,7 +222,16 @@ def test_a_warning_of_the_tools_is_no_row(first: bool, end: str) -> None:
     said = [INFOROM, *rows] if first else [*rows, INFOROM]
     apps = [INFOROM, *apps] if first else [*apps, INFOROM]
     told = facts(listed(gpu(0), gpu(1))) | {"gpus": end.join(said), "apps": end.join(apps)}
-    assert statuses(judged("gpu", told)) == {"driver": "pass", "count": "pass", "memory": "fail"}
+    found = judged("gpu", told)
+    assert found[1] == (
+        "warn inforom: the infoROM of GPU 0 (00000000:10:00.0) is damaged, should be whole"
+    )
+    assert statuses(found) == {
+        "driver": "pass",
+        "inforom": "warn",
+        "count": "pass",
+        "memory": "fail",
+    }
 
 
 def test_words_in_place_of_a_list_of_processes() -> None:
@@ -379,8 +388,9 @@ def test_case_a_zombie_and_one_that_waits_for_ever() -> None:
     found = judged("gpu", facts(text, apps, processes=processes))
     assert found[2:] == [
         "fail stuck: memory is held by what cannot let go: python3 (process 41022 of alice, zombie"
-        " of its parent slurmstepd 40990) holds 30512 MiB; python3 (process 41023 of alice, in D"
-        " state: waits in the kernel on nvidia_close, without a parent) holds 30512 MiB"
+        " of its parent slurmstepd 40990) holds 30512 MiB of GPU 0; python3 (process 41023 of"
+        " alice, in D state: waits in the kernel on nvidia_close, without a parent) holds 30512 MiB"
+        " of GPU 1"
     ]
 
 

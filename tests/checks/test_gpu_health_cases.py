@@ -10,6 +10,7 @@ import pytest
 
 from tests.gpu_health_node import asked, gpu, install, log, xml
 from tests.made_up import MadeUpNode, judged
+from tests.this_machine import SHELLS, shell_words
 
 FROM_LOG = {"driver": "loaded", "tool": "nvidia-smi", "container": "", "uptime": "1000000.0"}
 
@@ -34,16 +35,21 @@ def as_user(node: MadeUpNode) -> None:
     node.command("id", "echo 1000")
 
 
-def said(node: MadeUpNode, **options: Any) -> list[str]:
-    return judged("gpu_health", node.probe("gpu_health", **options), **options)
+def said(node: MadeUpNode, shell: str = "sh", **options: Any) -> list[str]:
+    return judged("gpu_health", node.probe("gpu_health", shell=shell, **options), **options)
 
 
 def xid(
-    node: MadeUpNode, *lines: str, answer: str = "", uptime: float = 813000, hours: int = 24
+    node: MadeUpNode,
+    *lines: str,
+    answer: str = "",
+    uptime: float = 813000,
+    hours: int = 24,
+    shell: str = "sh",
 ) -> str:
     """What is said of a kernel's log."""
     install(node, answer or xml(gpu(0)), dmesg=log(*lines), uptime=uptime)
-    found = [line for line in said(node, xid_hours=hours) if line.split()[1] == "xid:"]
+    found = [line for line in said(node, shell, xid_hours=hours) if line.split()[1] == "xid:"]
     assert len(found) == 1
     return found[0]
 
@@ -83,6 +89,34 @@ def test_a_storm_of_45_does_not_hide_the_79_before_it(node: MadeUpNode) -> None:
     storm = [line(45, at=812340 + n / 100) for n in range(5000)]
     found = xid(node, line(79, text="GPU has fallen off the bus."), *storm)
     assert found.startswith("fail xid: Xid 79 on 0000:1b:00, 11 min ago (")
+
+
+OFF_THE_BUS = (
+    "[812843.308145] NVRM: The NVIDIA GPU 0000:b3:00.0\n"
+    "               NVRM: (PCI ID: 10de:26b5) installed in this system has\n"
+    "               NVRM: fallen off the bus and is not responding to commands.\n"
+    "[812843.439662] NVRM: The NVIDIA probe routine failed for 1 device(s).",
+    "[812843.308145] NVRM: The NVIDIA GPU 0000:b3:00.0 (PCI ID: 10de:26b5)\n"
+    "[812843.308145] NVRM: installed in this system has fallen off the bus and is not\n"
+    "[812843.308145] NVRM: responding to commands.",
+)
+
+
+@pytest.mark.parametrize("text", OFF_THE_BUS)
+@pytest.mark.parametrize("shell", SHELLS)
+def test_off_the_bus_in_a_message_of_several_lines(node: MadeUpNode, text: str, shell: str) -> None:
+    shell_words(shell)
+    assert xid(node, text, shell=shell).startswith("fail xid: Xid 79 on 0000:b3:00, 3 min ago (")
+    unlike = text.replace("fallen off the bus", "no driver").replace("has no", "no")
+    assert xid(node, unlike, shell=shell).startswith("pass xid:")
+
+
+def test_a_row_that_could_not_be_recorded_is_told_by_no_state_of_now(node: MadeUpNode) -> None:
+    address = "0000:10:00"
+    assert xid(node, line(63, address)).startswith("pass xid:")
+    assert xid(node, line(64, address)).startswith("fail xid: Xid 64 on 0000:10:00, 11 min ago (")
+    failed = xml(gpu(0, remapped_row_failure="Yes"))  # then the state says it
+    assert xid(node, line(64, address), answer=failed).startswith("pass xid:")
 
 
 DEPRECATED = "Requested functionality has been deprecated"

@@ -112,23 +112,23 @@ def test_mig_devices_belong_to_their_gpu() -> None:
         (
             "41022 40990 Z 1 alice 1 - /job_7/step_0 slurmstepd python3",
             "fail stuck: memory is held by what cannot let go: python3 (process 41022 of alice,"
-            " Slurm job 7, zombie of its parent slurmstepd 40990) holds 29900 MiB",
+            " Slurm job 7, zombie of its parent slurmstepd 40990) holds 29900 MiB of GPU 1",
         ),
         (
             "41022 1 D 1 alice 1 os_acquire_rwlock_write - systemd python3",
             "fail stuck: memory is held by what cannot let go: python3 (process 41022 of alice, in"
             " D state: waits in the kernel on os_acquire_rwlock_write, without a parent) holds"
-            " 29900 MiB",
+            " 29900 MiB of GPU 1",
         ),
         (
             "41022 40990 D 1 alice 1 rpc_wait_bit_killable - sh python3",
             "warn stuck: memory is held, without progress, by python3 (process 41022 of alice, in"
-            " D state: waits in the kernel on rpc_wait_bit_killable) holds 29900 MiB",
+            " D state: waits in the kernel on rpc_wait_bit_killable) holds 29900 MiB of GPU 1",
         ),
         (
             "41022 - gone - - - - - - -",
             "fail stuck: memory is held by what cannot let go: process 41022 (no longer there)"
-            " holds 29900 MiB",
+            " holds 29900 MiB of GPU 1",
         ),
     ],
 )

@@ -109,6 +109,19 @@ def test_an_old_nvidia_smi_is_asked_again_without_what_it_does_not_know(
     assert found[-1] == "skip field: not told by this nvidia-smi: compute_cap"
 
 
+def test_a_damaged_inforom_is_told_beside_all_else(node: MadeUpNode, shell: str) -> None:
+    warning = "WARNING: infoROM is corrupted at gpu 0000:11:00.0"
+    rows = listed(gpu(0), gpu(1, "10151 MiB"))
+    apps = running((1, 4711, "9900 MiB", "python3"))
+    install(node, f"{rows}\n{warning}", apps=f"{apps}\n{warning}", status=14)
+    process(node, 4711, "S", 1, "python3")
+    assert said(node, shell)[1:] == [
+        "warn inforom: the infoROM of GPU 1 (00000000:11:00.0) is damaged, should be whole",
+        "pass count: 2 GPUs: NVIDIA A100-SXM4-80GB",
+        "pass memory: GPU 1: 10151 of 81920 MiB in use, by processes that nvidia-smi lists",
+    ]
+
+
 def test_a_driver_whose_long_answer_has_no_cuda_version(node: MadeUpNode, shell: str) -> None:
     table = recorded("smi-table-610-kmd-umd")
     xml = "<?xml ?>\n<cuda_version>Requested functionality has been deprecated</cuda_version>"
@@ -203,9 +216,9 @@ def test_a_zombie_one_that_waits_and_one_that_is_gone(node: MadeUpNode, shell: s
     found = judged("gpu", {**told, "container": ""})
     assert found[2:] == [
         "fail stuck: memory is held by what cannot let go: python3 (process 41022 of root, zombie"
-        " of its parent slurmstepd 40990) holds 30512 MiB; python (x) 3 (process 41023 of root, in"
-        " D state: waits in the kernel on os_acquire_rwlock_write, without a parent) holds 30512"
-        " MiB; process 41024 (no longer there) holds 30512 MiB"
+        " of its parent slurmstepd 40990) holds 30512 MiB of GPU 0; python (x) 3 (process 41023 of"
+        " root, in D state: waits in the kernel on os_acquire_rwlock_write, without a parent) holds"
+        " 30512 MiB of GPU 1; process 41024 (no longer there) holds 30512 MiB of GPU 2"
     ]
 
 

@@ -220,3 +220,22 @@ def test_two_hundred_among_two_hundred(host: Host, tmp_path: Path) -> None:
     while (left := host.run(f"{{ {look}; }} 2>/dev/null || true")) and time.monotonic() < end:
         time.sleep(0.5)
     assert not left
+
+
+BY_OPENSSH = (
+    *("output-without-end", "errors-without-end", "50-mb-of-bytes", "fact-without-end"),
+    *("million-facts", "echo", "escapes", "ends-at-once", "no-sh", "closes-in-mid-answer"),
+    *("no-process", "facts-of-others"),
+)
+
+
+def test_the_same_is_found_by_the_systems_own_ssh(host: Host, tmp_path: Path) -> None:
+    path = inventory(tmp_path / "inventory.ini", host, good=1)
+    names = ",".join(["good-001", *(f"{kind}.1" for kind in BY_OPENSSH)])
+    words = ("-w", names, "--ssh", "openssh", "--timeout", "20", "--format", "json")
+    done = clustercheck("run", "-i", path, *ssh_words(host), *WORDS, *words)
+    found = findings(done.out)
+    assert "pass fine.ok: fine" in found["good-001"]
+    for kind in BY_OPENSSH:
+        assert not not_found(kind, found[f"{kind}.1"]), (kind, found[f"{kind}.1"])
+        assert not passed_wrongly(kind, found[f"{kind}.1"])

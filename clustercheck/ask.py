@@ -64,7 +64,9 @@ def _late(reader: Reader, seconds: float, silence: float) -> Unreachable:
 
 
 def _ended_early(exit: Exit, reader: Reader) -> Unreachable:
-    said = " ".join(exit.stderr.split())[-300:]
+    errors = " ".join(exit.stderr.split())[-300:]
+    # a login that runs nothing gives its reason on either
+    said = " ".join(filter(None, (errors, reader.said_before)))
     how = f"signal {exit.signal}" if exit.signal else f"exit status {exit.status}"
     words = f"{how}: {said}" if said else how
     if reader.no_directory:
@@ -74,7 +76,7 @@ def _ended_early(exit: Exit, reader: Reader) -> Unreachable:
         )
     if reader.full:
         return Unreachable("no_directory", "the folder of the script on the node filled up")
-    if re.search(r"\bfork\b", said):  # the words of every sh and of the login shell
+    if re.search(r"\bfork\b", errors):  # the words of every sh and of the login shell
         return Unreachable("no_process", f"no further process could be started ({words})")
     if reader.begun:
         return Unreachable("garbled", f"the script ended before its last line ({words})")

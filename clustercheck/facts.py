@@ -21,6 +21,7 @@ from clustercheck.check import Facts
 NODE_LIMIT = 2 * 1024 * 1024
 FACTS_LIMIT = 20_000
 NOTE_LIMIT = 400  # characters of what the script says of itself and of a probe
+SPOKEN_LIMIT = 300  # bytes of what a login says before the script
 NOTES_AT_MOST = 20  # of a kind that may come more than once
 
 # What is found out on this machine: no node may tell it in our stead.
@@ -85,6 +86,7 @@ class Reader:
         self._checks = checks
         self._asked_at = 0.0
         self._rest = bytearray()  # of a line whose end has not come
+        self._before = b""  # the end of what came before the script began
         self._size = 0
         self._kept = 0  # bytes of memory
         self._facts = 0
@@ -111,7 +113,15 @@ class Reader:
                 reply += self._line(line[len(self._mark) :], arrived)
             elif line.strip():
                 self.noise = True
+                if not self.begun:
+                    self._before = (self._before + b" " + line)[-SPOKEN_LIMIT:]
         return reply
+
+    @property
+    def said_before(self) -> str:
+        """The end of what the login itself said, as one line; "" where the script has begun."""
+        rest = b"" if self.begun else bytes(self._rest[-SPOKEN_LIMIT:])
+        return " ".join(_text(self._before + b" " + rest).split())
 
     def _line(self, line: bytes, arrived: float) -> bytes:
         name, kind, text = (*line.split(b" ", 2), b"", b"")[:3]

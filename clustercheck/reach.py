@@ -79,6 +79,13 @@ CODES: dict[str, Code] = {
         "on the node, which nobody else may be able to write; sshd's log there says what it "
         "disliked. `ssh -v NODE` shows the same attempts.",
     ),
+    "account_closed": _code(
+        "The node does not let this user in now, whatever the key.",
+        "The words are those of the node's PAM modules. A node that boots or is shut down lets in "
+        "root alone (/run/nologin); pam_slurm_adopt lets users in where they have a job; an "
+        "account may have expired (`chage -l USER`). Use a user whom the node lets in at all "
+        "times (user= in the inventory).",
+    ),
     "key_passphrase": _code(
         "The private key is locked, and there was no right passphrase for it.",
         "Load it into an agent with `ssh-add FILE`, or let the passphrase be asked for with "
@@ -96,6 +103,11 @@ CODES: dict[str, Code] = {
         "for a touch or a confirmation looks the same.",
     ),
     # The way there.
+    "ssh_settings": _code(
+        "ssh on this machine does not accept its own settings.",
+        "Correct the file and line that it names (`ssh -G NODE` reads the same); a word that only "
+        "a newer ssh knows can stand below `IgnoreUnknown`. No node has been asked.",
+    ),
     "jump": _code(
         "The jump host on the way to the node cannot be used.",
         "Try `ssh JUMPHOST`: what stops it there stops all nodes behind it. It must allow "

@@ -34,6 +34,8 @@ CAUSES = tuple(
         ("revoked (host )?key|key .*revoked", "host_key_revoked"),
         ("host key is known for|Host key verification failed", "host_key_unknown"),
         ("Permission denied \\(|Too many authentication failures", "login_refused"),
+        ("pam_[a-z_]+|not permitted to log in|[Aa]ccount .*expired", "account_closed"),
+        ("terminating, [0-9]+ bad configuration|Bad owner or permissions on", "ssh_settings"),
         ("Could not resolve hostname", "no_name"),
         ("timed out during banner exchange", "no_banner"),
         ("Connection refused", "refused"),
@@ -41,7 +43,10 @@ CAUSES = tuple(
         ("timed out", "timeout"),
         ("Unable to negotiate|no matching", "handshake"),
         ("(kex|ssh)_exchange_identification|Not allowed at this time", "max_startups"),
-        ("administratively prohibited|open failed|session request failed", "channel_refused"),
+        (
+            "administratively prohibited|open failed|(session|shell|exec) request failed",
+            "channel_refused",
+        ),
     )
 )
 

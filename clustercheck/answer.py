@@ -48,12 +48,16 @@ class Answer:
     seconds: float | None = None
     forgotten: list[str] = field(default_factory=list)
 
-    def forget(self) -> None:
-        """Once judged, keep no more than KEPT_LIMIT: facts of the longest-winded checks go."""
-        sizes = {
+    def sizes(self) -> dict[str, int]:
+        """Bytes of memory that each check's facts take."""
+        return {
             name: sum(sys.getsizeof(text) for pair in told.facts.items() for text in pair)
             for name, told in self.told.items()
         }
+
+    def forget(self) -> None:
+        """Once judged, keep no more than KEPT_LIMIT: facts of the longest-winded checks go."""
+        sizes = self.sizes()
         total = sum(sizes.values())
         for name in sorted(sizes, key=lambda name: -sizes[name]):
             if total <= KEPT_LIMIT:

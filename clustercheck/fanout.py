@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from clustercheck.answer import Answer
+from clustercheck.answer import KEPT_LIMIT, Answer
 from clustercheck.ask import ask
 from clustercheck.check import Target
 from clustercheck.facts import Reader
@@ -310,6 +310,7 @@ def _ask_again(
 def _shared_things(job: Job, answer: Answer) -> deque[tuple[str, list[Asked]]]:
     """What the heavy probes would load, with the checks that ask for it."""
     things: dict[str, list[Asked]] = {}
+    too_long = sum(answer.sizes().values()) > KEPT_LIMIT
     for asked in job.asked:
         told = answer.told.get(asked.name)
         if asked.check.heavy_probe and asked.check.shared and told and told.whole:
@@ -318,7 +319,9 @@ def _shared_things(job: Job, answer: Answer) -> deque[tuple[str, list[Asked]]]:
             except Exception as error:
                 told.facts["heavy.status"] = f"the check itself failed: {error!r}"
                 continue
-            if thing:
+            if thing and too_long:  # it would be kept until its turn comes
+                told.facts["heavy.status"] = "its answer is too long to be kept until its turn"
+            elif thing:
                 things.setdefault(thing, []).append(asked)
     return deque(things.items())
 

@@ -14,9 +14,11 @@ from clustercheck.facts import Flood, Reader, Told
 from clustercheck.judging import compare, judge_node
 from clustercheck.node import Node
 from clustercheck.report import NodeResult
+from clustercheck.run import Watch, run
 from clustercheck.transport import Unreachable
 from clustercheck.transport.here import Here
-from tests.made_up_run import check
+from tests.made_up_run import check, plan
+from tests.made_up_run import told as told_by_node
 
 MARK = "@mark"
 MIB = 2**20
@@ -189,6 +191,24 @@ def test_a_long_answer_is_judged_and_then_not_compared() -> None:
     ]
     assert found["n0"] == ["pass c.found: it says good", "pass c.same: as 1 others"]
     assert not much.told["c"].facts
+
+
+def test_a_long_answer_does_not_wait_for_a_heavy_step() -> None:
+    """Else the answers of many nodes would be kept until the last one's turn."""
+    nodes: dict[str, list[str]] = {}
+    for length in (10, answer.KEPT_LIMIT + 1):
+        long = "head -c 400000 /dev/zero | tr '\\0' x" if length > 10 else "echo short"
+        heavy = check(
+            f'fact thing nas1; {long} | lines text; fact said "$?"',
+            heavy_probe="fact said yes",
+            shared=lambda facts, options: facts["thing"],
+            judge=lambda facts, options: [ok("found", facts["heavy.status"])],
+        )
+        nodes[str(length)] = told_by_node(run(plan({"heavy": heavy}), Watch()))["n0"]
+    assert list(nodes.values()) == [
+        ["pass heavy.found: whole"],
+        ["pass heavy.found: its answer is too long to be kept until its turn"],
+    ]
 
 
 CODE = "unknown access.other_node: "

@@ -32,6 +32,13 @@ SAME_SETTING = Remedy(
     " tuned, /etc/security/limits.d, the unit's Limit… for what systemd starts), not by hand: what"
     " was set by hand is gone at the next boot, and a value that comes back by itself has a file.",
 )
+SAME_GPUS = Remedy(
+    "Set the GPUs as on the other nodes, in what does so at boot: persistence by the service"
+    " nvidia-persistenced, the power limit by `nvidia-smi -pl` in a unit of its own, for it is"
+    " forgotten. `nvidia-smi -e` (ECC) and `-mig` count from the next reset of the GPU: drain the"
+    " node first.",
+    disturbs=True,
+)
 SAME_FILE = Remedy(
     "Compare the file with that of another node (`diff`), find out which is right, and bring it"
     " from where all nodes have theirs; slurmd reads its files again at `scontrol reconfigure`.",
@@ -59,7 +66,7 @@ SAME_MOUNT = Remedy(
 
 
 class Kind(NamedTuple):
-    """Fields whose name begins with `start`, and what to do where they differ.
+    """Fields that must be alike, whose name begins with `start`, and what to do if they are not.
 
     said_by: the check that says so itself; "" where nobody else does.
     """
@@ -69,8 +76,10 @@ class Kind(NamedTuple):
     said_by: str = ""
 
 
-# In the order of a work list: what is the cause of what stands below it comes first. What no line
-# names is compared with nothing: it may vary.
+# Of which kind a field is, is declared here. Must be alike: what a line of KINDS names, in the
+# order of a work list: what is the cause of what stands below it comes first. May vary: what no
+# line names; it is kept for later and compared with nothing. An identity (a name, an address, a
+# serial number, a UUID) is not asked for, and cut out of values by OWN_PARAMETERS and OWN_OPTIONS.
 KINDS = (
     Kind("product", SAME_PARTS),
     Kind("cpu.model", SAME_PARTS),
@@ -94,13 +103,20 @@ KINDS = (
     Kind("glibc", SAME_VERSION),
     Kind("gpu.driver", SAME_VERSION),
     Kind("version.", SAME_VERSION),
+    Kind("gpu.persistence_mode", SAME_GPUS),
+    Kind("gpu.ecc_mode", SAME_GPUS),
+    Kind("gpu.mig_mode", SAME_GPUS),
+    Kind("gpu.power_limit", SAME_GPUS),
+    Kind("gpu.compute_mode", SAME_GPUS),
     Kind("net.", SAME_NETWORK),
+    Kind("firmware.", SAME_NETWORK),
     Kind("ib.", SAME_NETWORK),
     Kind("speed.", SAME_NETWORK, "link"),
     Kind("mtu.", SAME_NETWORK, "mtu"),
     Kind("resolv.", SAME_FILE),
     Kind("time.", SAME_FILE),
     Kind("file.hosts", SAME_FILE),
+    Kind("file.slurm/cgroup.conf", SAME_FILE, "slurm"),
     Kind("file.", SAME_FILE),
     Kind("account.", SAME_ACCOUNTS),
     Kind("mount.", SAME_MOUNT),
@@ -113,15 +129,18 @@ KINDS = (
 )
 
 # Parameters of the kernel's command line that are one node's own: where its disk is, its address.
-_OWN_PARAMETERS = re.compile(
+OWN_PARAMETERS = re.compile(
     r"(?:BOOT_IMAGE|root|resume|BOOTIF|ip|hostname|systemd\.(?:hostname|machine_id)|initrd"
     r"|rd\.(?:luks\.(?:uuid|name)|md\.uuid|lvm\.lv)|cryptdevice|nfsroot|ifname|netboot\S*)=.*"
 )
 # Options of a mount that name this node or this mount of it.
-_OWN_OPTIONS = re.compile(r"(?:clientaddr|addr|mountaddr|mountport|port|fsid|wsync_id|uuid)=.*")
+OWN_OPTIONS = re.compile(r"(?:clientaddr|addr|mountaddr|mountport|port|fsid|wsync_id|uuid)=.*")
 # What the check nfs compares itself.
 _AGREED = re.compile(r"(?:(?:vers|proto|rsize|wsize|sec)=.*|hard|soft|softerr|r[ow])")
+_OF_EACH = re.compile(r"^[0-9]{1,4} x ")
 _GIB = 1 << 20  # in KiB
+# What is asked for with the option gpu_settings only.
+GPU_SETTINGS = frozenset(kind.start for kind in KINDS if kind.remedy is SAME_GPUS)
 
 
 MOST_LINES = 2000  # an honest node has some hundred
@@ -142,7 +161,15 @@ def fields(facts: Facts) -> dict[str, str]:
         name, value = _as_compared(name, " ".join(value.split()))
         if value:
             found.setdefault(name, []).append(value)
-    return {name: " | ".join(sorted(values)) for name, values in found.items()}
+    return {name: _joined(name, values) for name, values in found.items()}
+
+
+def _joined(name: str, values: list[str]) -> str:
+    """Several lines as one. How many GPUs there are is a field of its own: of what all of them
+    have, the number is left out, or one that is lost would be a difference in each."""
+    if len(values) == 1 and name.startswith("gpu."):
+        return _OF_EACH.sub("", values[0])
+    return " | ".join(sorted(values))
 
 
 def _as_compared(name: str, value: str) -> tuple[str, str]:
@@ -158,11 +185,11 @@ def _as_compared(name: str, value: str) -> tuple[str, str]:
         chosen = re.search(r"\[(\w+)\]", value)
         return name, chosen[1] if chosen else value
     if name == "cmdline":
-        kept = [word for word in value.split(" ") if not _OWN_PARAMETERS.fullmatch(word)]
+        kept = [word for word in value.split(" ") if not OWN_PARAMETERS.fullmatch(word)]
         return name, " ".join(kept)
     if start == "mount":
         kind, _, options = value.split(" ") if value.count(" ") == 2 else (value, "", "")
-        passed_over = (_OWN_OPTIONS, _AGREED) if kind.startswith("nfs") else (_OWN_OPTIONS,)
+        passed_over = (OWN_OPTIONS, _AGREED) if kind.startswith("nfs") else (OWN_OPTIONS,)
         kept = [o for o in options.split(",") if not any(p.fullmatch(o) for p in passed_over)]
         return name, " ".join([kind, ",".join(sorted(kept))]).rstrip()
     return name, value

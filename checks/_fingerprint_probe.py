@@ -71,10 +71,14 @@ memory() {
         case $key in
         MemTotal:) tell memory.total_kib "$value" ;;
         SwapTotal:) tell memory.swap_kib "$value" ;;
-        HugePages_Total:) tell memory.huge_pages "$value" ;;
         Hugepagesize:) tell memory.huge_page_kib "$value" ;;
         esac
     done 2>/dev/null <"$ROOT/proc/meminfo"
+    for place in "$ROOT"/sys/kernel/mm/hugepages/hugepages-*/nr_hugepages; do
+        [ -e "$place" ] || continue
+        name=${place%/nr_hugepages}
+        from "memory.huge_pages_of_${name##*hugepages-}" "$place"
+    done
     from memory.transparent_huge_pages "$ROOT/sys/kernel/mm/transparent_hugepage/enabled"
 }
 
@@ -107,17 +111,40 @@ settings() {
     done 2>/dev/null <"$ROOT/proc/self/limits"
 }
 
+# What a card runs, by ethtool; not of virtual functions, which may be many, and not of cards that
+# have it in a file (ib.NAME below).
+firmware() {
+    [ "$asked" -lt 8 ] && [ -n "$ethtool" ] || return
+    [ -e "$1/device/physfn" ] || [ -d "$1/device/infiniband" ] && return
+    asked=$((asked + 1))
+    text=$(within 2 "$ethtool" -i "$name" 2>/dev/null)
+    case $text in
+    *'firmware-version: '*)
+        text=${text#*firmware-version: }
+        text=${text%%"$cc_nl"*}
+        [ "$text" = N/A ] || tell "firmware.$name" "$text"
+        ;;
+    esac
+}
+
 cards() {
+    asked=0 ethtool=''
+    have ethtool && ethtool=ethtool
     for place in "$ROOT"/sys/class/net/*/device; do
         [ -e "$place" ] || continue
         place=${place%/device}
         name=${place##*/}
         driver=$(readlink "$place/device/driver" 2>/dev/null)
+        first "$place/device/vendor"
+        card=${text#0x}
+        first "$place/device/device"
+        card=$card${text:+:}${text#0x}
         first "$place/speed"
         speed=$text
         first "$place/mtu"
-        printf 'net.%s %s\nspeed.%s %s\nmtu.%s %s\n' "$name" "${driver##*/}" \
+        printf 'net.%s %s\nspeed.%s %s\nmtu.%s %s\n' "$name" "${driver##*/}${card:+ $card}" \
             "$name" "${speed:--}" "$name" "$text"
+        firmware "$place"
     done
     for place in "$ROOT"/sys/class/infiniband/*/fw_ver; do
         [ -e "$place" ] || continue
@@ -133,6 +160,7 @@ cards() {
         esac
         read -r vendor 2>/dev/null <"${place%/class}/vendor"
         read -r model 2>/dev/null <"${place%/class}/device"
+        [ -e "${place%/class}/physfn" ] && continue
         case $vendor in
         0x10de | 0x1002 | 0x8086) printf '%s:%s\n' "${vendor#0x}" "${model#0x}" ;;
         esac
@@ -169,11 +197,16 @@ mounts() {
 }
 
 names() {
+    local_stub=''
     while read -r key value; do
         case $key in
         nameserver | search | options) printf 'resolv.%s %s\n' "$key" "$value" ;;
         esac
+        [ "$value" = 127.0.0.53 ] && local_stub=yes
     done 2>/dev/null <"$ROOT/etc/resolv.conf"
+    [ -n "$local_stub" ] && while read -r key value; do
+        [ "$key" = nameserver ] && printf 'resolv.upstream %s\n' "$value"
+    done 2>/dev/null <"$ROOT/run/systemd/resolve/resolv.conf"
     for file in chrony.conf chrony/chrony.conf ntp.conf ntpsec/ntp.conf systemd/timesyncd.conf; do
         [ -r "$ROOT/etc/$file" ] || continue
         while read -r key value _; do
@@ -227,12 +260,95 @@ versions() {
     tell version.cuda_toolkit "${text##*/}"
 }
 
+# How the GPUs are set, in $set: of each setting its values, each with the number of GPUs that have
+# it. One question, as each takes a second or two where no persistence mode keeps the driver up. It
+# is read up to the mark, not to the end of the pipe: what hangs in the driver cannot be ended.
+gpu_settings() {
+    set='' smi=''
+    have nvidia-smi && smi=nvidia-smi
+    for file in /usr/lib/wsl/lib/nvidia-smi /usr/local/nvidia/bin/nvidia-smi \
+        /opt/bin/nvidia-smi /run/nvidia/driver/usr/bin/nvidia-smi; do
+        [ -z "$smi" ] && [ -x "$ROOT$file" ] && smi=$ROOT$file
+    done
+    [ -n "$smi" ] && [ -e "$ROOT/proc/driver/nvidia/version" ] || return
+    wanted=persistence_mode,ecc.mode.current,mig.mode.current,power.limit,compute_mode
+    while :; do
+        said=$({
+            within 8 "$smi" --query-gpu="$wanted" --format=csv 2>/dev/null
+            printf '\n%s %s\n\n' "$cc_mark" "$?"
+        } | sed -n -e "/^$cc_mark /{s/^[^ ]*/status/p;q;}" -e 300q -e p)
+        status=${said##*status }
+        case $said in
+        *'is not a valid field to query'*) ;;
+        *) break ;;
+        esac
+        # an old driver does not know the field: it is asked for the others
+        field=${said#*\"}
+        field=${field%%\"*}
+        case ,$wanted, in
+        *",$field,"*) ;;
+        *) break ;;
+        esac
+        wanted=,$wanted,
+        wanted=${wanted%%",$field,"*},${wanted#*",$field,"}
+        wanted=${wanted#,}
+        wanted=${wanted%,}
+    done
+    case $status in
+    0 | 14) set=$said ;; # 14: a damaged infoROM, of which it warns beside a whole answer
+    *) set="failed $status" ;;
+    esac
+}
+
+# What gpu_settings heard as fields, values such as [N/A] and errors left out
+set_as_fields() {
+    printf '%s\n' "$set" | awk -F ', *' '
+        /^status / { exit }
+        !columns && /(persistence|compute)_mode|\.mode\.current|power\.limit/ {
+            columns = NF
+            for (i = 1; i <= NF; i++) {
+                sub(/ \[.*/, "", $i)
+                if ($i !~ /^(persistence_mode|compute_mode|(ecc|mig)\.mode\.current|power\.limit)$/)
+                    continue
+                name[i] = $i
+                sub(/\.current$/, "", name[i])
+                sub(/\./, "_", name[i])
+            }
+            next
+        }
+        columns && NF == columns {
+            for (i in name) {
+                if ($i ~ /^\[/ || $i == "N/A" || $i == "") continue
+                if (!count[i, $i]++) {
+                    order[++kinds] = i
+                    value[kinds] = $i
+                }
+            }
+        }
+        END {
+            for (k = 1; k <= kinds; k++)
+                print "gpu." name[order[k]], count[order[k], value[k]] " x " value[k]
+        }'
+}
+
+set=''
+if [ -n "$gpu_settings" ]; then
+    gpu_settings
+    case $set in
+    'failed '*) fact gpu_settings "$set" ;;
+    *) fact gpu_settings asked ;;
+    esac
+else
+    fact gpu_settings 'not asked'
+fi
+
 {
     system
     processors
     memory
     settings
     cards
+    set_as_fields
     mounts
     names
     files

@@ -5,8 +5,20 @@ kernel that was not brought up to date, a limit that somebody set by hand. Nobod
 values down: of nodes of one class (the same machine, processor and GPUs) the value of most is held
 to be right. Where there is no majority, that is said, and nobody is accused.
 
+Must be alike: the machine's make, memory, processors (how many, threads, microcode, governor),
+NUMA, huge pages and swap, GPUs (kind, number, VBIOS, driver, and how they are set), network cards
+(kind, driver, firmware), the firmware's version, OS, kernel and its command line, clock source,
+versions of glibc, CUDA's toolkit, MPI, Slurm, Munge and what runs containers, name servers and
+time servers, options of network mounts, limits, settings of the kernel that count for MPI and
+storage, the numbers of accounts, and the sums of /etc/hosts, nsswitch.conf, gres.conf and
+limits.conf. May vary: anything else, and what `ignore` names. Never asked for: what is one node's
+own, as its name, addresses, serial numbers and UUIDs; where a value has such a part, that is cut
+out.
+
 What other checks say is no finding here: a mount that is absent or comes from elsewhere, what NFS
-has negotiated, the speed of a link and its MTU, the mode of SELinux, slurm.conf, the key of munge.
+has negotiated, the speed of a link and its MTU, the mode of SELinux, slurm.conf and cgroup.conf.
+The key of munge is compared by the check munge, and no sum of it is kept here: a report is read by
+many.
 """
 
 import hashlib
@@ -29,9 +41,11 @@ from clustercheck.check import (
 )
 
 from ._fingerprint_fields import (
+    GPU_SETTINGS,
     SAME_ACCOUNTS,
     SAME_BOOT,
     SAME_FILE,
+    SAME_GPUS,
     SAME_MOUNT,
     SAME_NETWORK,
     SAME_PARTS,
@@ -66,6 +80,11 @@ class Options:
     must: tuple[str, ...] = option(
         (), "fields whose difference is a failure, not a warning (kernel, gpu.*, account.*)"
     )
+    gpu_settings: bool = option(
+        False,
+        "ask nvidia-smi for persistence, ECC, MIG, power limit and compute mode, which may take"
+        " some seconds; admit and diff always do",
+    )
 
     def __post_init__(self) -> None:
         for line in self.expect:
@@ -85,8 +104,12 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
     text = "\n".join(f"{name} {found[name]}" for name in sorted(found))
     digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
     yield ok("taken", f"{len(found)} fields, in one number {digest[:12]}")
+    yield from _gpu_settings(facts, options)
     differs = False
     for name, value in sorted(options.expected().items(), key=lambda of: (place_of(of[0]), of)):
+        if name in GPU_SETTINGS and not _tells_settings(facts):
+            differs = True  # as it is said above
+            continue
         told = found.get(name, ABSENT)
         if told != value and not _matches(name, options.ignore):
             differs = True
@@ -96,6 +119,23 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
             yield make("expected", message, kind.remedy if kind else SAME_SETTING)
     if options.expect and not differs:
         yield ok("expected", f"{len(options.expect)} fields are as they should be")
+
+
+def _tells_settings(facts: Facts) -> bool:
+    return facts.get("gpu_settings", "") == "asked"
+
+
+def _gpu_settings(facts: Facts, options: Options) -> Iterator[Finding]:
+    """Why the GPUs' settings are not known, where they are wanted."""
+    asked = facts.get("gpu_settings", "")
+    wanted = sorted(GPU_SETTINGS & options.expected().keys())
+    if asked.startswith("failed "):
+        status = asked.removeprefix("failed ")
+        why = "gives no answer within 8 s" if status in ("124", "137") else "fails"
+        yield unknown("settings", f"how the GPUs are set is not told: nvidia-smi {why}")
+    elif wanted and asked != "asked":
+        message = f"{', '.join(wanted)} in `expect`: not asked for, as gpu_settings is off"
+        yield skip("settings", message)
 
 
 def like_on_its_kind(facts: Facts) -> dict[str, str]:
@@ -119,8 +159,10 @@ def compare(
             yield nodes[0], skip("alone", f"no other node of this run is {make}")
         else:
             names = {name for node in nodes for name in told[node]}
+            settings = [node for node in nodes if _tells_settings(facts[node])]
             for name in sorted(names, key=lambda name: (place_of(name), name)):
-                yield from _field(name, nodes, told, options)
+                of = settings if name in GPU_SETTINGS else nodes
+                yield from _field(name, of, told, options)
 
 
 def _field(
@@ -180,6 +222,7 @@ REMEDIES = (
     SAME_SETUP,
     SAME_BOOT,
     SAME_VERSION,
+    SAME_GPUS,
     SAME_NETWORK,
     SAME_FILE,
     SAME_ACCOUNTS,
@@ -196,11 +239,14 @@ CHECK = Check(
     codes={
         "taken": Code("What the node is and has, in one number: equal where all is equal."),
         "expected": Code("A field has another value than `expect` says.", REMEDIES),
+        "settings": Code(
+            "How the GPUs are set (persistence, ECC, MIG, power limit) could not be found out."
+        ),
         "uniform": Code("A field differs from that of most nodes of the same kind.", REMEDIES),
         "alone": Code("No other node of the run is of its kind, so nothing is compared."),
         "undecided": Code("A field differs between nodes, and no value is that of most."),
     },
     probe=PROBE,
-    probe_options=("accounts",),
+    probe_options=("accounts", "gpu_settings"),
     limit=20,
 )

@@ -10,6 +10,7 @@ from clustercheck.check import Facts
 from tests.made_up import CHECKS, MadeUpNode, judged, options_of
 from tests.shells import SHELLS
 
+DATA = Path(__file__).resolve().parent.parent / "data" / "gpu"  # its README has the sources
 CPUINFO = "".join(
     f"processor\t: {n}\nmodel name\t: AMD EPYC 7543 32-Core Processor\nmicrocode\t: 0xa0011d1\n"
     f"physical id\t: {n % 2}\ncore id\t\t: {n // 4}\n\n"
@@ -40,7 +41,7 @@ FILES = {
     "/proc/sys/kernel/hostname": "node07\n",
     "/proc/cmdline": "BOOT_IMAGE=(hd0)/vmlinuz root=UUID=07 ro mitigations=off rd.lvm.lv=a/b\n",
     "/proc/cpuinfo": CPUINFO,
-    "/proc/meminfo": "MemTotal: 527912345 kB\nSwapTotal: 0 kB\nHugePages_Total: 0\n",
+    "/proc/meminfo": "MemTotal: 527912345 kB\nSwapTotal: 0 kB\n",
     "/proc/mounts": MOUNTS,
     "/proc/self/limits": LIMITS,
     "/proc/sys/vm/swappiness": "10\n",
@@ -54,6 +55,9 @@ FILES = {
     "/sys/devices/system/cpu/cpu1/cpufreq/scaling_governor": "performance\n",
     "/sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n",
     "/sys/class/net/eth0/device/vendor": "0x15b3\n",
+    "/sys/class/net/eth0/device/device": "0x101d\n",
+    "/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages": "512\n",
+    "/sys/kernel/mm/hugepages/hugepages-1048576kB/nr_hugepages": "0\n",
     "/sys/class/net/eth0/speed": "25000\n",
     "/sys/class/net/eth0/mtu": "9000\n",
     "/sys/bus/pci/devices/0000:07:00.0/class": "0x030200\n",
@@ -77,21 +81,23 @@ cpu.sockets 2
 cpu.threads 8
 gpu.cards.10de:20b2 1
 gpu.driver NVIDIA UNIX x86_64 Kernel Module 550.90.07 Fri May 31 09:35:42 UTC 2024
-gpu.model 2 x NVIDIA A100-SXM4-80GB
-gpu.vbios 2 x 92.00.45.00.03
+gpu.model NVIDIA A100-SXM4-80GB
+gpu.vbios 92.00.45.00.03
 kernel 5.14.0-427.el9.x86_64
 kernel_build #1 SMP PREEMPT_DYNAMIC Wed May 1
 limit.core unlimited
 limit.memlock unlimited
 limit.nofile 524288
 limit.stack unlimited
-memory.huge_pages 0
+memory.huge_pages_of_1048576kB 0
+memory.huge_pages_of_2048kB 512
 memory.swap_gib 0
 memory.total_gib 503
 memory.transparent_huge_pages madvise
 mount./home nfs4 noatime
 mount./scratch lustre flock,rw
 mtu.eth0 9000
+net.eth0 15b3:101d
 os Rocky Linux 9.4 (Blue Onyx)
 product PowerEdge XE8545
 resolv.nameserver 10.0.0.53 | 10.0.0.54
@@ -125,6 +131,179 @@ def test_what_a_node_tells(tmp_path: Path, shell: str) -> None:
     sums = {name: found.pop(name, "") for name in SUMS}
     assert "".join(f"{name} {found[name]}\n" for name in sorted(found)) == TOLD
     assert len(sums["file.hosts"]) == 64 and sums["file.nsswitch.conf"] == ""
+
+
+# The columns that are asked for, of GPUs as nvidia-smi has them.
+HEAD = "persistence_mode, ecc.mode.current, mig.mode.current, power.limit [W], compute_mode\n"
+A100 = "Enabled, Enabled, Disabled, 400.00 W, Default\n"
+
+
+def settings_of(node: MadeUpNode, shell: str = "sh") -> dict[str, str]:
+    """The fields that the option gpu_settings adds, and whether they were asked for."""
+    node.file("/proc/driver/nvidia/version", NVIDIA)
+    told = node.probe("fingerprint", shell=shell, gpu_settings=True)
+    found = {n: v for n, v in fields_of(told).items() if n.startswith("gpu.")}
+    del found["gpu.driver"]
+    return {**found, "asked": told["gpu_settings"]}
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_how_gpus_are_set(tmp_path: Path, shell: str) -> None:
+    node = MadeUpNode(tmp_path)
+    node.says("nvidia-smi", HEAD + A100 * 7 + A100.replace("400", "300"))
+    assert settings_of(node, shell) == {
+        "gpu.persistence_mode": "Enabled",
+        "gpu.ecc_mode": "Enabled",
+        "gpu.mig_mode": "Disabled",
+        "gpu.power_limit": "1 x 300.00 W | 7 x 400.00 W",
+        "gpu.compute_mode": "Default",
+        "asked": "asked",
+    }
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_an_old_driver_is_asked_for_what_it_knows(tmp_path: Path, shell: str) -> None:
+    """As driver 470 refuses a field; GPUs before Ampere have no MIG, some boards no ECC."""
+    node = MadeUpNode(tmp_path)
+    node.command(
+        "nvidia-smi",
+        """case $1 in
+        *mig.mode*) echo 'Field "mig.mode.current" is not a valid field to query.'; exit 2 ;;
+        *) printf '%s\\n' 'persistence_mode, ecc.mode.current, power.limit [W], compute_mode' \\
+            'Disabled, [N/A], 250.00 W, Default' 'Disabled, [N/A], 250.00 W, Default' ;;
+        esac""",
+    )
+    assert settings_of(node, shell) == {
+        "gpu.persistence_mode": "Disabled",
+        "gpu.power_limit": "250.00 W",
+        "gpu.compute_mode": "Default",
+        "asked": "asked",
+    }
+
+
+@pytest.mark.parametrize(
+    ("sample", "expected"),
+    [
+        (
+            "595-l40s-all-fields",
+            {
+                "gpu.persistence_mode": "Disabled",
+                "gpu.ecc_mode": "Enabled",
+                "gpu.power_limit": "350.00 W",
+                "gpu.compute_mode": "Default",
+                "asked": "asked",
+            },
+        ),
+        ("mig-na", {"asked": "asked"}),  # none of the columns
+        ("470-compute-cap-invalid", {"asked": "failed 2"}),
+    ],
+)
+def test_samples_of_what_nvidia_smi_says(
+    tmp_path: Path, sample: str, expected: dict[str, str]
+) -> None:
+    text = (DATA / f"csv-{sample}.txt").read_text()
+    node = MadeUpNode(tmp_path)
+    node.says("nvidia-smi", text, status=2 if "not a valid" in text else 0)
+    assert settings_of(node) == expected
+
+
+def test_a_gpu_that_must_be_reset_has_no_settings(tmp_path: Path) -> None:
+    node = MadeUpNode(tmp_path)
+    lost = ", ".join(["[GPU requires reset]"] * 5)
+    node.says("nvidia-smi", f"{HEAD}{A100}{lost}\n{A100}")
+    assert settings_of(node)["gpu.ecc_mode"] == "Enabled"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_an_nvidia_smi_that_hangs(tmp_path: Path, shell: str) -> None:
+    node = MadeUpNode(tmp_path)
+    node.file("/proc/driver/nvidia/version", NVIDIA)
+    node.command("nvidia-smi", "exec sleep 30")
+    told = node.probe("fingerprint", shell=shell, gpu_settings=True)
+    assert judged("fingerprint", told)[1:] == [
+        "unknown settings: how the GPUs are set is not told: nvidia-smi gives no answer within 8 s"
+    ]
+
+
+def test_how_gpus_are_set_is_not_asked_for_in_a_run(tmp_path: Path) -> None:
+    node = MadeUpNode(tmp_path)
+    node.file("/proc/driver/nvidia/version", NVIDIA)
+    node.command("nvidia-smi", f"touch {tmp_path}/asked")
+    told = node.probe("fingerprint")
+    assert not (tmp_path / "asked").exists()
+    # a baseline of `admit` in an inventory is no false alarm
+    assert judged("fingerprint", told, expect=("gpu.ecc_mode Enabled",))[1:] == [
+        "skip settings: gpu.ecc_mode in `expect`: not asked for, as gpu_settings is off"
+    ]
+
+
+def with_settings(power: str = "400.00 W") -> dict[str, str]:
+    told = node()
+    lines = f"gpu.power_limit {power}\n"
+    return {"fields": told["fields"] + lines, "gpu_settings": "asked"}
+
+
+def test_gpus_that_are_set_otherwise() -> None:
+    nodes = {f"n{place}": with_settings() for place in range(4)}
+    nodes["n3"] = with_settings("300.00 W")
+    nodes["n4"] = {**node(), "gpu_settings": "failed 124"}  # which is said of it already
+    nodes["n5"] = {**node(), "gpu_settings": "not asked"}
+    assert compared(nodes) == [
+        "n3 warn uniform: gpu.power_limit is 300.00 W, and 400.00 W on 3 of 4 nodes of its kind"
+    ]
+
+
+ETHTOOL = "driver: ixgbe\nversion: 5.14.0\nfirmware-version: 0x80000d7e, 1.2839.0\nbus-info: x\n"
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_firmware_of_network_cards(tmp_path: Path, shell: str) -> None:
+    """Of cards that have it in no file; virtual functions, of which there may be many, are none."""
+    node = MadeUpNode(tmp_path)
+    for name, driver in (("eth0", "ixgbe"), ("eth1", "mlx5_core"), ("vf0", "ixgbevf")):
+        device = f"/sys/class/net/{name}/device"
+        node.file(f"{device}/vendor", "0x8086\n")
+        node.file(f"{device}/device", "0x10fb\n")
+        (node.root / device.lstrip("/") / "driver").symlink_to(f"/drivers/{driver}")
+    node.file("/sys/class/net/eth1/device/infiniband/mlx5_0/x")
+    node.file("/sys/class/infiniband/mlx5_0/fw_ver", "20.31.1014\n")
+    node.file("/sys/class/net/vf0/device/physfn/x")
+    node.command("ethtool", f"[ \"$*\" = '-i eth0' ] && printf '%s' '{ETHTOOL}'")
+    found = fields_of(node.probe("fingerprint", shell=shell))
+    assert {n: v for n, v in found.items() if n.startswith(("net.", "firmware.", "ib."))} == {
+        "net.eth0": "ixgbe 8086:10fb",
+        "net.eth1": "mlx5_core 8086:10fb",
+        "net.vf0": "ixgbevf 8086:10fb",
+        "firmware.eth0": "0x80000d7e, 1.2839.0",
+        "ib.mlx5_0": "20.31.1014",
+    }
+
+
+@pytest.mark.parametrize("said", ["firmware-version: \nbus-info: x\n", "firmware-version: N/A\n"])
+def test_a_card_that_tells_no_firmware(tmp_path: Path, said: str) -> None:
+    node = MadeUpNode(tmp_path)
+    node.file("/sys/class/net/eth0/device/vendor", "0x1af4\n")
+    node.says("ethtool", f"driver: virtio_net\n{said}")
+    assert "firmware.eth0" not in fields_of(node.probe("fingerprint"))
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_name_servers_behind_systemd_resolved(tmp_path: Path, shell: str) -> None:
+    node = MadeUpNode(tmp_path)
+    node.file("/etc/resolv.conf", "nameserver 127.0.0.53\n")
+    node.file("/run/systemd/resolve/resolv.conf", "# own\nnameserver 10.0.0.53\nsearch x\n")
+    found = fields_of(node.probe("fingerprint", shell=shell))
+    assert found["resolv.nameserver"] == "127.0.0.53"
+    assert found["resolv.upstream"] == "10.0.0.53"
+
+
+def test_every_field_that_is_told_says_what_it_is() -> None:
+    """A field without a line in KINDS may vary: none does by oversight."""
+    module = importlib.import_module("clustercheck.checks._fingerprint_fields")
+    told = [*(line.split(" ")[0] for line in TOLD.splitlines()), *SUMS, "firmware.eth0", "bios"]
+    assert [name for name in told if module.kind_of(name) is None] == []
+    assert module.kind_of("file.slurm/cgroup.conf").said_by == "slurm"
+    assert module.kind_of("file.slurm/gres.conf").said_by == ""
 
 
 def test_a_number_of_the_kernels_is_told_whole(tmp_path: Path) -> None:
@@ -174,7 +353,7 @@ def four(**of_last: str) -> dict[str, dict[str, str]]:
 
 def test_taken() -> None:
     (found,) = judged("fingerprint", node())
-    assert found.startswith("pass taken: 36 fields, in one number ")
+    assert found.startswith("pass taken: 38 fields, in one number ")
     assert judged("fingerprint", {"fields": ""})[0].startswith("unknown taken: ")
 
 

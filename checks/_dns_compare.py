@@ -23,9 +23,14 @@ def judge_between(
     for node in found.views:
         if node != found.reference:
             yield from _differences(node, facts, found, common)
+    # What the reference's own name is to others, another one has to tell.
+    witnessed = parse_table(facts[found.witness].get("table", "")) if found.witness else {}
+    rows = {
+        node: (witnessed if node == found.reference else common).get(node.lower()) for node in facts
+    }
     for node in facts:
-        yield from _name_of(node, facts, found, common)
-    yield from _records(facts, servers, found, common)
+        yield from _name_of(node, facts, found, rows[node], common)
+    yield from _records(facts, servers, rows)
 
 
 def _differences(
@@ -76,19 +81,23 @@ def _reference_itself(
 
 
 def _name_of(
-    node: str, facts: Mapping[str, Facts], found: Comparison, common: dict[str, Row]
+    node: str,
+    facts: Mapping[str, Facts],
+    found: Comparison,
+    row: Row | None,
+    common: dict[str, Row],
 ) -> Iterator[tuple[str, Finding]]:
-    """The node's name as another node resolves it."""
+    """The node's name as another node resolves it, in `row`."""
     itself = own(facts[node])
     known = same_name(node, itself.name)
-    row = common.get(node.lower())
-    if node == found.reference or row is None:
+    if row is None:
         return
     seen = _set(row)
     local = local_addresses(facts[node])
     if not seen:
         if known and itself.addresses:  # else the node itself says so
-            message = f"the name {node} has no address on other nodes ({found.reference} was asked)"
+            asked = found.witness if node == found.reference else found.reference
+            message = f"the name {node} has no address on other nodes ({asked} was asked)"
             yield node, fail("unresolved", message, ADD_RECORD)
         return
     if not known or not local:
@@ -121,8 +130,7 @@ def _without_four(node: str, row: Row, common: dict[str, Row]) -> Iterator[tuple
 def _records(
     facts: Mapping[str, Facts],
     servers: Mapping[str, list[str]],
-    found: Comparison,
-    common: dict[str, Row],
+    rows: Mapping[str, Row | None],
 ) -> Iterator[tuple[str, Finding]]:
     """DNS against what nodes resolve, and nodes that are not in DNS though most are."""
     by_dns = {}
@@ -135,8 +143,7 @@ def _records(
             if not by_dns[node]:
                 absent.append(node)
     for node, records in by_dns.items():
-        row = common.get(node.lower(), {}) if node != found.reference else {}
-        seen = _set(row)
+        seen = _set(rows[node] or {})
         if records and seen and not seen & records and seen != set(own(facts[node]).addresses):
             message = (
                 f"{node} is {', '.join(sorted(records))} by DNS, and {', '.join(sorted(seen))} to "

@@ -152,12 +152,15 @@ def _reachable(view: View, name: str, local: tuple[str, ...], family: int) -> se
 
 class Comparison(NamedTuple):
     """reference: a node that sees what most see; "" where no node saw all names.
+    witness: another one of those, which tells what the reference's own name is to others; "" where
+        there is none.
     outliers: nodes that see something else.
     majority: more than half of the nodes see the same.
     views: of the nodes that saw all names.
     """
 
     reference: str
+    witness: str
     outliers: tuple[str, ...]
     majority: bool
     views: dict[str, View]
@@ -192,10 +195,14 @@ def compare_views(facts: Mapping[str, Facts]) -> Comparison:
     agreeing = [node for node in views if node not in outliers]
     reference = agreeing[0] if agreeing else next(iter(views), "")
     rest = tuple(node for node in views if node in outliers and node != reference)
-    return Comparison(reference, rest, majority and bool(agreeing), views)
+    witness = agreeing[1] if len(agreeing) > 1 else ""
+    return Comparison(reference, witness, rest, majority and bool(agreeing), views)
 
 
 def whom_to_ask(facts: Mapping[str, Facts]) -> list[str]:
-    """The nodes whose table is wanted: one that agrees with most, and those that do not."""
+    """The nodes whose table is wanted: two that agree with most, and those that do not."""
     found = compare_views(facts)
-    return [found.reference, *found.outliers[:MOST_FOLLOWED]] if found.reference else []
+    return [
+        *filter(None, (found.reference, found.witness)),
+        *found.outliers[:MOST_FOLLOWED],
+    ]

@@ -413,6 +413,17 @@ def test_whom_look_ups_wait_for_where_names_could_not_be_tried() -> None:
     ]
 
 
+def test_a_wrong_address_of_the_node_that_the_others_are_held_against() -> None:
+    nodes = {f"node{n:02}": told_by(n, table=TABLE) for n in range(1, 5)}
+    nodes["node01"]["table"] = TABLE.replace("10.0.0.1 ", "127.0.1.1 ")  # to itself it is another
+    assert compared(nodes) == []
+    nodes["node02"]["table"] = TABLE.replace("10.0.0.1 ", "10.0.0.99 ")
+    assert compared(nodes) == [
+        "node01 fail elsewhere: to other nodes the name node01 is 10.0.0.99, which no interface of "
+        "the node has; they have 10.0.0.1"
+    ]
+
+
 def test_no_other_node_finds_a_name() -> None:
     nodes = {f"node{n:02}": told_by(n) for n in range(1, 5)}
     nodes["node01"]["table"] = TABLE.replace("node03 10.0.0.3", "node03 -")

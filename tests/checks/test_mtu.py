@@ -280,7 +280,7 @@ def test_a_peer_is_tried_by_the_name_that_is_wanted(made: MadeUpNode, names: str
     peers = [Target("n2", "10.0.0.2"), Target("n3", "10.0.0.3")]
     told = made.told("mtu", peers=peers, names=names).facts
     assert told.at("target") == {
-        name: names.replace("{node}", name).replace("{host}", host) for name, host in peers
+        peer.name: names.replace("{node}", peer.name).replace("{host}", peer.host) for peer in peers
     }
     assert set(told.at("small").values()) == {"no_name"}
 

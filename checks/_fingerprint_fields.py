@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import NamedTuple
 
 from clustercheck.check import Facts, Remedy
@@ -155,10 +156,7 @@ def fields(facts: Facts) -> dict[str, str]:
     """
     found: dict[str, list[str]] = {}
     for line in facts["fields"].split("\n")[:MOST_LINES]:
-        name, blank, value = line[:LONGEST_LINE].partition(" ")
-        if not blank or not re.fullmatch(r"[A-Za-z][\w./:@%+~-]{0,200}", name):
-            continue
-        name, value = _as_compared(name, " ".join(value.split()))
+        name, value = _read(line[:LONGEST_LINE])
         if value:
             found.setdefault(name, []).append(value)
     return {name: _joined(name, values) for name, values in found.items()}
@@ -170,6 +168,16 @@ def _joined(name: str, values: list[str]) -> str:
     if len(values) == 1 and name.startswith("gpu."):
         return _OF_EACH.sub("", values[0])
     return " | ".join(sorted(values))
+
+
+# Most lines of thousands of nodes are the same: read once, and kept once in memory.
+@lru_cache(maxsize=4000)
+def _read(line: str) -> tuple[str, str]:
+    """A field and its value as it is compared; no value where there is none."""
+    name, blank, value = line.partition(" ")
+    if not blank or not re.fullmatch(r"[A-Za-z][\w./:@%+~-]{0,200}", name):
+        return "", ""
+    return _as_compared(name, " ".join(value.split()))
 
 
 def _as_compared(name: str, value: str) -> tuple[str, str]:
@@ -195,11 +203,13 @@ def _as_compared(name: str, value: str) -> tuple[str, str]:
     return name, value
 
 
+@lru_cache(maxsize=4000)
 def kind_of(name: str) -> Kind | None:
     """What is to be done about a field; None for one that may vary."""
     return next((kind for kind in KINDS if _is_of(name, kind)), None)
 
 
+@lru_cache(maxsize=4000)
 def place_of(name: str) -> int:
     """Where a field stands in the order of KINDS."""
     return next((i for i, kind in enumerate(KINDS) if _is_of(name, kind)), len(KINDS))

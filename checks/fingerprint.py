@@ -150,6 +150,8 @@ def compare(
 ) -> Iterator[tuple[str, Finding]]:
     """Fields in which a node differs from most of its class."""
     told = {node: found for node, of in facts.items() if "fields" in of and (found := fields(of))}
+    by_options = {id(of): of.expected() for of in options.values()}  # most nodes share theirs
+    expected = {node: by_options[id(options[node])] for node in told}
     classes: dict[tuple[str, ...], list[str]] = {}
     for node, found in told.items():
         classes.setdefault(class_of(found), []).append(node)
@@ -162,7 +164,7 @@ def compare(
             settings = [node for node in nodes if _tells_settings(facts[node])]
             for name in sorted(names, key=lambda name: (place_of(name), name)):
                 of = settings if name in GPU_SETTINGS else nodes
-                yield from _field(name, of, told, options)
+                yield from _field(name, of, told, options, expected)
 
 
 def _field(
@@ -170,6 +172,7 @@ def _field(
     nodes: list[str],
     told: Mapping[str, Mapping[str, str]],
     options: Mapping[str, Options],
+    expected: Mapping[str, Mapping[str, str]],
 ) -> Iterator[tuple[str, Finding]]:
     kind = kind_of(name)
     if kind is None or kind.said_by:
@@ -180,7 +183,6 @@ def _field(
     if len(counts) < 2:
         return
     (usual, count), (_, second) = counts.most_common(2)
-    expected = {node: options[node].expected() for node in nodes}
     for node in nodes:
         value = told[node].get(name, ABSENT)
         if _matches(name, options[node].ignore) or name in expected[node]:

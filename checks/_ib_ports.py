@@ -48,6 +48,11 @@ class Port:
         return self.state in ("ACTIVE", "ACTIVE_DEFER")
 
     @property
+    def is_retrained(self) -> bool:
+        """Is it active by name alone? The port then carries nothing until its link is back."""
+        return self.state == "ACTIVE_DEFER" or self.physical in ("LinkErrorRecovery", "Training")
+
+    @property
     def is_down(self) -> bool:
         return self.state == "DOWN"
 

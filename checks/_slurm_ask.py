@@ -1,5 +1,6 @@
 """The controller asked by way of a node, where this machine cannot: by whom, and what it said."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
@@ -7,7 +8,7 @@ from clustercheck.check import Facts, Finding, unknown
 
 from ._slurm_here import names_of, record_for
 from ._slurm_read import Controller, Record, read_nodes, read_ping
-from ._slurm_remedies import ASKER
+from ._slurm_remedies import ASKER, SAME_KEY, SAME_RELEASE
 from ._slurm_state import Tolerance, judge_controllers, judge_record
 
 # Of each cluster so many nodes ask: one that has a fault of its own is not believed alone.
@@ -119,7 +120,7 @@ def _of_node(node: str, told: Facts, heard: Heard | None, wishes: Wishes) -> Ite
     if heard is None:
         if told.get("slurmd", "stopped") != "stopped":
             error = told.get("here.error", "no scontrol on this machine, nor on any node")
-            yield unknown("state", f"the node's state was not told: {error}", ASKER)
+            yield _not_told(error)
         return
     if "configuration source" in heard.error and not has_slurm(told):
         return  # Slurm's commands are installed, and nothing uses them
@@ -138,4 +139,13 @@ def _of_node(node: str, told: Facts, heard: Heard | None, wishes: Wishes) -> Ite
         message = "slurmd is to run here, and Slurm has no node of this name"
         yield unknown("state", message)
     elif not silent:
-        yield unknown("state", f"the node's state was not told: {heard.error}", ASKER)
+        yield _not_told(heard.error)
+
+
+def _not_told(error: str) -> Finding:
+    remedy = ASKER
+    if re.search("(?i)munge|authentication|credential", error):
+        remedy = SAME_KEY
+    elif "ncompatible version" in error:
+        remedy = SAME_RELEASE
+    return unknown("state", f"the node's state was not told: {error}", remedy)

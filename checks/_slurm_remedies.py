@@ -105,4 +105,14 @@ ASKER = Remedy(
     "Install Slurm's commands on this machine or on the nodes and let the login user run `scontrol"
     " show node`, or set `ask = never` for this check where the state is watched otherwise."
 )
+SAME_KEY = Remedy(
+    "Slurm does not believe who asks. See that munged runs where scontrol was asked and on the"
+    " controller (`munge -n | unmunge` on each, and `munge -n | ssh CONTROLLER unmunge` between"
+    " them), that both have the same munge.key, and that their clocks agree."
+)
+SAME_RELEASE = Remedy(
+    "Compare `scontrol --version` where it was asked with `slurmctld -V` on the controller:"
+    " commands may be two releases older than slurmctld (three from 24.11 on), and none newer."
+    " Bring the older one up to date; slurmctld goes before the nodes."
+)
 READABLE = Remedy("Let all users read slurm.conf: each of Slurm's commands needs it.")

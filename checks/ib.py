@@ -153,6 +153,12 @@ def _states(ports: Sequence[Port], wanted: int) -> Iterator[Finding]:
         word = "Initializing" if port.state == "INIT" else "Armed"
         message = f"{port.name} is {word}, should be Active: no subnet manager has set it up"
         yield fail("manager", message, START_MANAGER)
+    for port in active:
+        if port.is_retrained:
+            message = (
+                f"{port.name} is {port.state} and {port.physical}, should be Active and LinkUp"
+            )
+            yield warn("flaps", f"{message}: its link has failed, and is set up anew", HOLD_LINK)
     causes = f": {', '.join(port.why_down for port in down)}" if down else ""
     value = _count(len(active))
     # a port that only lacks its manager has been told

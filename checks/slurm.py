@@ -49,6 +49,8 @@ from ._slurm_remedies import (
     REBOOTED,
     REGISTER,
     SAME_CONF,
+    SAME_KEY,
+    SAME_RELEASE,
     SILENT,
     SPOOL_FULL,
     SPOOL_GONE,
@@ -209,6 +211,7 @@ CODES = {
         (
             *(ASK_WHO, OWN_DRAIN, LOOK_FIRST, KILL_TASK, KILL_TASK_GONE, SPOOL_FULL, SPOOL_GONE),
             *(GRES, HARDWARE, REBOOTED, SILENT, PLANNED, REGISTER, ASKER),
+            *(SAME_KEY, SAME_RELEASE),
         ),
     ),
     "controller": Code(

@@ -201,6 +201,22 @@ def test_ports_of_one_adapter(made: MadeUpNode) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("file", "text", "word"),
+    [
+        ("phys_state", "6: LinkErrorRecovery\n", "ACTIVE and LinkErrorRecovery"),
+        ("state", "5: ACTIVE_DEFER\n", "ACTIVE_DEFER and LinkUp"),
+    ],
+)
+def test_active_by_name_alone(made: MadeUpNode, file: str, text: str, word: str) -> None:
+    put(made, "mlx5_0")
+    made.file(f"/sys/class/infiniband/mlx5_0/ports/1/{file}", text)
+    assert said(made)[0] == (
+        f"warn flaps: mlx5_0 is {word}, should be Active and LinkUp: its link has failed, and is"
+        " set up anew"
+    )
+
+
 def test_one_lane_of_four(made: MadeUpNode) -> None:
     put(made, "mlx5_0", rate=25, width="1X")
     assert said(made)[1:] == [

@@ -11,6 +11,9 @@ from ._gpu_read import short
 from ._gpu_trouble import TIMED_OUT, plural
 
 LANES = (1, 2, 4, 8, 12, 16, 32)
+# Boards whose links lead through the machine's own board, so that none being active is no design;
+# cards of PCIe have a bridge or have none.
+WIRED = re.compile(r"SXM|HBM3$|\bH200$|\bG?B[23]00$")
 # An idle GPU lowers the link's generation; one that is so busy has it where it can be.
 BUSY = 50
 
@@ -108,6 +111,11 @@ def judge_nvlink(facts: Facts, wanted: int) -> Iterator[Finding]:
     most: dict[str, int] = {}
     for gpu in found:
         most[gpu.name] = max(most.get(gpu.name, 0), len(gpu.active))
+    dark = [gpu for gpu in found if not gpu.active and WIRED.search(gpu.name)]
+    if wanted < 0 and 1 < len(found) == len(dark):
+        message = f"no NVLink is active on any of {plural(len(found))} that the board connects"
+        yield warn("nvlink", f"{message}, should be all", SEE_LINKS)
+        return
     if not found or not any(gpu.active or gpu.inactive for gpu in found):
         all_down = "inactive" in facts["nvlink"].lower()
         message = "no NVLink of any GPU is active" if all_down else "no GPU has NVLink"

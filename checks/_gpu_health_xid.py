@@ -38,7 +38,8 @@ WATCHED = (63, 94)
 OF_MEMORY = (48, 94, 95, 140, 171, 172)
 OF_REMAPPING = (63, 64)
 
-EVENT = re.compile(r"(S?)Xid \((?:PCI:)?([0-9a-fA-F:.]{4,20})\): (\d{1,6})")
+# of a MIG instance, its number stands behind the address: "(PCI:0000:01:00 GPU-I:05)"
+EVENT = re.compile(r"(S?)Xid \((?:PCI:)?([0-9a-fA-F:.]{4,20})(?: GPU-[^)]{1,40})?\): (\d{1,6})")
 GONE = re.compile(r"GPU (?:at )?(?:PCI:)?([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})")
 TIME = re.compile(r"\[ {0,9}(\d{1,10}\.\d{1,9})\]")
 ACTION = re.compile(r" to 0x[0-9a-fA-F]{1,4} \(([A-Za-z0-9 ]{1,40})\)")

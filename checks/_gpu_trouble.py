@@ -124,7 +124,11 @@ def _mismatch(facts: Facts, line: str) -> Finding:
     found = versions(facts)
     library = re.search(r"library version:\s*([0-9.]+)", line)
     others = [version for version in found.libraries if version != found.kernel]
-    of_library = library[1] if library else ", ".join(others) or "of unknown version"
+    if library:  # which may be without its last part, that the file's name has
+        said = library[1]
+        whole = [version for version in others if version.startswith(f"{said}.")]
+        others = whole or [said]
+    of_library = ", ".join(others) or "of unknown version"
     return fail(
         "driver",
         f"the loaded kernel module is {found.kernel or 'of unknown version'}, the library"

@@ -142,13 +142,15 @@ def _why_not(word: Word) -> Finding:
     return fail("not_synchronised", said, SOURCES)
 
 
-def judge_without_word(facts: Facts, kernel: bool | None, *, require_daemon: bool) -> Finding:
+def judge_without_word(
+    facts: Facts, kernel: bool | None, limits: Limits, *, require_daemon: bool
+) -> Finding:
     """Where no daemon answered: PTP, one that is dumb, one out of sight, or none at all."""
     found = running(facts["running"])
     if found and found != ["phc2sys"]:
         return _dumb(facts, found[0], kernel)
     if "ptp4l" in facts["running"] or found:
-        return _ptp(facts.get("pmc", ""), kernel)
+        return _ptp(facts.get("pmc", ""), kernel, limits)
     if service_is_active(facts.get("timedatectl", "")) and kernel is not None:
         said = "a time service is active, and the kernel says that the clock is"
         return _by_kernel(said, kernel)
@@ -181,12 +183,17 @@ def _no_service(units: str) -> bool:
     return len(states) >= 5 and set(states) <= {"inactive", "failed", "unknown"}
 
 
-def _ptp(pmc: str, kernel: bool | None) -> Finding:
+def _ptp(pmc: str, kernel: bool | None, limits: Limits) -> Finding:
     states = re.findall(r"portState\s+(\w+)", pmc)
     offset = re.search(r"offsetFromMaster\s+(-?[0-9]{1,18}(?:\.[0-9]+)?)", pmc)
     if "SLAVE" in states and offset:
-        said = f"ptp4l's clock is {side(float(offset[1]) / 1e9)} its master's"
-        return ok("synchronised", said)
+        ahead = float(offset[1]) / 1e9
+        said = f"ptp4l's clock is {side(ahead)} its master's"
+        if abs(ahead) <= limits.warn:
+            return ok("synchronised", said, value=Quantity(ahead, "s"))
+        make, limit = limits.severity(abs(ahead))
+        said += f", should be within {limit:g} s"
+        return make("daemon_offset", said, FIND_OUT, value=Quantity(ahead, "s"))
     if states and not set(states) & {"SLAVE", "MASTER", "GRAND_MASTER"}:
         said = f"ptp4l's ports are {', '.join(states)}, one should be SLAVE"
         return fail("not_synchronised", said, SOURCES)

@@ -230,7 +230,7 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
             clock=clock,
         )
     elif not troubles:
-        yield judge_without_word(facts, kernel, require_daemon=options.require_daemon)
+        yield judge_without_word(facts, kernel, limits, require_daemon=options.require_daemon)
     error = facts.get("here.error", "")
     if options.reference and error:
         yield unknown("no_reference", f"the reference tells no time: {error}", SET_REFERENCE)

@@ -150,10 +150,14 @@ class Code(NamedTuple):
 
 
 class Target(NamedTuple):
-    """A node as a check on this machine needs it: its name and the address it is reached by."""
+    """Another node as a check needs it: its name, and the address and port it is reached by.
+
+    port: 0 where the inventory says none.
+    """
 
     name: str
     host: str
+    port: int = 0
 
 
 PEERS_AT_MOST = 12
@@ -196,8 +200,9 @@ class Check(Generic[OptionsT]):
     after: checks whose FAIL on the node makes this one SKIP ("blocked by …").
     clock: wants the facts "clock.offset" and "clock.uncertainty": seconds by which the node's
         clock is ahead of this machine's, measured over the channel.
-    probe_peers: the probe is told names of other nodes in $PEERS, one a line, and in $HOSTS, in the
-        same order, the addresses or names by which the inventory reaches them.
+    probe_peers: the probe is told names of other nodes in $PEERS, one a line, and in $HOSTS and
+        $PORTS, in the same order, the addresses or names by which the inventory reaches them, and
+        the ports, 0 where it says none.
     most_peers: by the options, how many peers at most; 12 where it is not said.
     probe_nodes: the probe is told the names of all nodes of the run in $NODES, one a line.
     heavy_probe: a second probe for what loads something shared; it runs over the same connection
@@ -208,7 +213,11 @@ class Check(Generic[OptionsT]):
         ("" leaves the heavy probe out).
     follow_probe: a probe for the few nodes that `follow` names once all have answered, such as
         those that differ from the majority; its facts are added to theirs before `judge`.
-    follow: from the facts and options of all nodes that answered, the nodes to be asked again.
+    follow: from the facts and options of all nodes that answered, the nodes to be asked again; as
+        a mapping, with a text for each that the follow probe finds in $FOLLOW. What other nodes
+        have said may be in it: to the node it is data.
+    secrets: names of facts ("made", also of pairs) that `follow` sees and nobody else: they are
+        neither judged nor shown nor recorded.
     probe_here: the same facts as `probe` without sh, for this machine (psutil, pynvml).
     probe_from_here: what only this machine can see, for all nodes with equal options at once:
         facts by node name, and under "" what the report says of this machine itself, of which no
@@ -241,6 +250,7 @@ class Check(Generic[OptionsT]):
     shared: Callable[[Facts, OptionsT], str] | None = None
     follow_probe: str = ""
     follow: Callable[[Mapping[str, Facts], Mapping[str, OptionsT]], Iterable[str]] | None = None
+    secrets: tuple[str, ...] = ()
     probe_here: Callable[[OptionsT], Mapping[str, str]] | None = None
     probe_from_here: (
         Callable[[Sequence[Target], OptionsT], Mapping[str, Mapping[str, str]]] | None

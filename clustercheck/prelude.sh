@@ -10,6 +10,8 @@
 #   $ROOT                 stands before each path that is read: empty on a node
 #   $PEERS                names of other nodes, one a line, for checks that ask for them
 #   $HOSTS                what the inventory reaches them by, in the same order
+#   $PORTS                and the ports, 0 where it says none
+#   $FOLLOW               the text that the check's `follow` has for this node
 #
 # Standard output goes nowhere: only facts are heard. Files are bounded (ulimit -f), so a command
 # that floods is ended by the kernel. No here-documents in a probe: some shells need /tmp for them.

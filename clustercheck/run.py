@@ -67,15 +67,15 @@ class Plan:
         if not counts:
             return []
         peers = choose_peers(self.names, self._places[node.name], max(counts))
-        return [Target(peer, self._hosts[peer]) for peer in peers]
+        return [self._targets[peer] for peer in peers]
 
     @cached_property
     def _places(self) -> dict[str, int]:
         return {name: place for place, name in enumerate(self.names)}
 
     @cached_property
-    def _hosts(self) -> dict[str, str]:
-        return {node.name: node.host or node.name for node in self.nodes}
+    def _targets(self) -> dict[str, Target]:
+        return {n.name: Target(n.name, n.host or n.name, n.port) for n in self.nodes}
 
     @cached_property
     def names(self) -> list[str]:
@@ -143,16 +143,18 @@ def run(plan: Plan, watch: Watch, processes: "Processes | None" = None) -> Repor
         coming = fanout.answers(plan.jobs(), until)
     answers: dict[str, Answer] = {}
     results: dict[str, NodeResult] = {}
+    secrets = Secrets(plan.checks)
     stopped = ""
     try:
         for answer in coming:
             answer.asked = list(plan.checks)
+            secrets.take(answer)
             here.add_to(answer)
             answers[answer.node] = answer
             results[answer.node] = judge_node(answer, plan.checks, plan.options_of)
             watch.ended(answer, results[answer.node])
             answer.forget()
-        for answer in _follow(plan, fanout.frame, answers, until):
+        for answer in _follow(plan, fanout.frame, answers, secrets, until):
             results[answer.node] = judge_node(answer, plan.checks, plan.options_of)
             watch.followed(answer)
     except KeyboardInterrupt:
@@ -175,8 +177,38 @@ def run(plan: Plan, watch: Watch, processes: "Processes | None" = None) -> Repor
     )
 
 
+class Secrets:
+    """What nodes have said for `follow` alone: it is taken out of their answers."""
+
+    def __init__(self, checks: Mapping[str, AnyCheck]) -> None:
+        self._names = {name: check.secrets for name, check in checks.items() if check.secrets}
+        self._kept: dict[tuple[str, str], dict[str, str]] = {}
+
+    def take(self, answer: Answer) -> None:
+        """Take the secrets out of a node's answer."""
+        for check, names in self._names.items():
+            told = answer.told.get(check)
+            if told is None:
+                continue
+            for key in [key for key in told.facts if key.partition("@")[0] in names]:
+                self._kept.setdefault((check, answer.node), {})[key] = told.facts.pop(key)
+
+    def beside(self, check: str, facts: Mapping[str, Facts]) -> dict[str, Facts]:
+        """The nodes' facts with the secrets among them."""
+        return {
+            node: Facts({**told, **self._kept[check, node]})
+            if (check, node) in self._kept
+            else told
+            for node, told in facts.items()
+        }
+
+
 def _follow(
-    plan: Plan, frame: Frame, answers: Mapping[str, Answer], until: float | None
+    plan: Plan,
+    frame: Frame,
+    answers: Mapping[str, Answer],
+    secrets: Secrets,
+    until: float | None,
 ) -> Iterator[Answer]:
     """Ask those nodes again that the checks' `follow` names; yields the answers that have grown."""
     again: dict[str, list[Asked]] = {}
@@ -187,23 +219,27 @@ def _follow(
         facts = whole_facts(name, answers.values())
         options = {node: plan.options_of(name, node) for node in facts}
         try:
-            chosen = list(check.follow(facts, options)) if facts else []
+            found = check.follow(secrets.beside(name, facts), options) if facts else ()
+            chosen = dict(found) if isinstance(found, Mapping) else dict.fromkeys(found, "")
             if strangers := set(chosen) - facts.keys():
                 raise ValueError(f"it follows {', '.join(sorted(strangers))}, not asked")
+            if any("\0" in text for text in chosen.values()):
+                raise ValueError("what it tells a node holds a zero byte")
         except Exception as error:  # the check's own fault: `compare` and `judge` go without
             for node in facts:
                 answers[node].told[name].error = f"{type(error).__name__}: {error}"
             continue
-        for node in chosen:
+        for node, text in chosen.items():
             if answers[node].forgotten:  # there is not enough left of it to be judged again
                 continue
-            again.setdefault(node, []).append(Asked(name, check, options[node]))
+            again.setdefault(node, []).append(Asked(name, check, options[node], text))
     fanout = Fanout(frame, plan.bounds, step="follow")
     jobs = [plan.job(nodes[name], asked) for name, asked in again.items()]
-    for found in fanout.answers(jobs, until):
-        answer = answers[found.node]
-        for asked in again[found.node]:
-            told = found.told.get(asked.name)
+    for more in fanout.answers(jobs, until):
+        secrets.take(more)
+        answer = answers[more.node]
+        for asked in again[more.node]:
+            told = more.told.get(asked.name)
             if told is not None and told.whole:
                 answer.told[asked.name].facts.update(told.facts)
         yield answer
@@ -318,5 +354,5 @@ def _alike(plan: Plan, check: str) -> list[tuple[Any, list[Target]]]:
     for node in plan.nodes:
         options = plan.options_of(check, node.name)
         targets = groups.setdefault(id(options), (options, []))[1]
-        targets.append(Target(node.name, node.host or node.name))
+        targets.append(Target(node.name, node.host or node.name, node.port))
     return list(groups.values())

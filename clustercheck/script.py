@@ -29,11 +29,15 @@ Step = Literal["light", "heavy", "follow"]
 
 @dataclass(frozen=True)
 class Asked:
-    """One check as a node is asked it: its name, the check, and the node's options for it."""
+    """One check as a node is asked it: its name, the check, and the node's options for it.
+
+    follow: the text that its follow probe finds in $FOLLOW; it may come from other nodes.
+    """
 
     name: str
     check: AnyCheck
     options: Any
+    follow: str = ""
 
 
 @dataclass(frozen=True)
@@ -75,6 +79,8 @@ def build(
     limits = {a.name: limit_of(a.check, step) for a in asked}
     clock = frame.clock if step == "light" else 0
     end = f"END-{frame.ident}"
+    while any(end in a.follow for a in asked):  # other nodes know the ident
+        end += secrets.token_hex(8)
     names = ", ".join(a.name for a in asked) or "nothing"
     parts = [
         f"# clustercheck {__version__} asks: {names}",
@@ -101,8 +107,11 @@ def build(
             told = peers[: a.check.peer_count(a.options)]
             parts.append(f"PEERS={_lines([peer.name for peer in told])}")
             parts.append(f"HOSTS={_lines([peer.host for peer in told])}")
+            parts.append(f"PORTS={_lines([str(peer.port) for peer in told])}")
         if a.check.probe_nodes:
             parts.append(f"NODES={_lines(nodes)}")
+        if step == "follow":
+            parts.append(f"FOLLOW={shlex.quote(a.follow)}")
         parts += [
             "probe() {",
             probes[a.name].strip("\n"),

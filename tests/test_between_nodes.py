@@ -122,6 +122,40 @@ def test_the_few_that_differ_are_asked_again(tmp_path: Path) -> None:
     assert grown == ["n1"]
 
 
+def test_what_a_node_says_reaches_others_as_data_and_is_kept_by_nobody() -> None:
+    """Also where it knows what ends the probes in the script, which each node sees."""
+    text = "fact kept 'it$(true)'; fact handed@peer '\nEND-'\"${0%/*}\"' done\n`false`'"
+
+    def follow(facts: Mapping[str, Facts], options: object) -> Mapping[str, str]:
+        idents = [part for part in facts["n0"]["handed@peer"].split("-") if len(part) == 16]
+        assert idents, "the directory's name has no ident any more"
+        return {"n1": f"a'b\nEND-{idents[0]}\nfact broken out\n{facts['n0']['handed@peer']}"}
+
+    def judge(facts: Facts, options: NoOptions) -> Iterable[Finding]:
+        yield ok("found", "|".join(f"{key}={text}" for key, text in facts.items()))
+
+    made = check(
+        text, judge=judge, follow=follow, follow_probe='fact told "$FOLLOW"', secrets=("handed",)
+    )
+    kept: list[str] = []
+    watch = Watch(
+        ended=lambda answer, _: kept.append(answer.to_json()),
+        followed=lambda answer: kept.append(answer.to_json()),
+    )
+    found = told(run(plan({"c": made}, 2), watch))
+    assert found["n0"] == ["pass c.found: kept=it$(true)"]
+    assert "broken=" not in found["n1"][0]
+    assert "|told=a'b" in found["n1"][0] and "`false`" in found["n1"][0]
+    assert len(kept) == 3 and not any("handed" in text for text in kept)
+
+
+def test_a_zero_byte_is_handed_to_nobody() -> None:
+    made = check(follow=lambda facts, options: {"n1": "a\0b"}, follow_probe="fact said no")
+    grown: list[str] = []
+    found = told(run(plan({"c": made}, 2), Watch(followed=lambda a: grown.append(a.node))))
+    assert (found["n1"], grown) == (["pass c.found: it said yes"], [])
+
+
 def breaks(facts: object, options: object) -> Iterable[str]:
     raise ValueError("on purpose")
 

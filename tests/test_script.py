@@ -155,13 +155,15 @@ def test_options_and_peers_reach_the_probe(shell: str) -> None:
 
     made = check(
         'fact paths "$paths"; fact deep "$deep"; fact share "$share"\n'
-        'fact peers "$PEERS"; fact hosts "$HOSTS"',
+        'fact peers "$PEERS"; fact hosts "$HOSTS"; fact ports "$PORTS"',
         options=Options(),
         probe_options=("paths", "deep", "share"),
         probe_peers=True,
     )
     frame = made_frame(shell)
-    text = build(frame, asked(made=made), peers=[Target("n1", "10.0.0.1"), Target("n2", "n2")])
+    text = build(
+        frame, asked(made=made), peers=[Target("n1", "10.0.0.1"), Target("n2", "n2", 2222)]
+    )
     done = subprocess.run(
         [*shell_words(shell), "-s"], input=text.encode(), capture_output=True, check=True
     )
@@ -173,6 +175,7 @@ def test_options_and_peers_reach_the_probe(shell: str) -> None:
         "share": "0.5",
         "peers": "n1\nn2",
         "hosts": "10.0.0.1\nn2",
+        "ports": "0\n2222",
     }
 
 

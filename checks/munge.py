@@ -1,9 +1,11 @@
 """Munge makes and reads credentials on the node, and its key is kept well and the same everywhere.
 
-Slurm trusts a credential because nobody else has the key. Between nodes only the key can be
-compared without sending a credential over the network: by a digest that is made with a secret of
-this run, so that it says nothing of the key to anybody who sees it later. Whether clocks agree
-well enough is the check ntp's to say.
+Slurm trusts a credential because nobody else has the key. Between nodes the key is compared by a
+digest that is made with a secret of this run, so that it says nothing of the key to anybody who
+sees it later; only root can do so. With the option `across`, a credential of each node is read on
+two others as well: that takes the key that munged has in memory and clocks that agree, and an
+ordinary user can do so. Such a credential lives for 300 s at most, is for the login user alone and
+holds nothing; it is neither shown nor recorded. Whether clocks are right is the check ntp's to say.
 """
 
 import re
@@ -16,13 +18,30 @@ from clustercheck.check import (
     Code,
     Facts,
     Finding,
-    Remedy,
     fail,
     ok,
     option,
     skip,
     unknown,
     warn,
+)
+
+from ._munge_across import FOLLOW_PROBE, hand_over, judge_across
+from ._munge_read import EXPIRED, REWOUND, read_unmunge
+from ._munge_remedies import (
+    CLOCKS,
+    DECODE,
+    KEY_MISSING,
+    KEY_MODE,
+    KEY_NEWER,
+    KEY_OWNER,
+    KEY_SHORT,
+    RESTART,
+    SAME_IDS,
+    SAME_KEY,
+    SOCKET_MODE,
+    START,
+    STUCK,
 )
 
 PROBE = r"""
@@ -69,13 +88,19 @@ esac
 made=$(within 5 munge -n "$@" 2>&1)
 status=$?
 fact made_status "$status"
+offered=''
 if [ "$status" = 0 ]; then
     said=$(printf '%s\n' "$made" | within 5 unmunge "$@" 2>&1)
     fact read_status "$?"
     fact read "$said"
+    if [ "$across" = 1 ]; then
+        # one that nobody else can read than this user, and that no other use is made of
+        fact credential "$(within 5 munge -n -t 300 -u "$(id -u)" "$@" 2>/dev/null)" && offered=1
+    fi
 else
     fact made "$made"
 fi
+fact offered "$offered"
 
 # the socket is as old as the daemon, and owned by its user
 fact socket "$(within 3 stat -L -c '%u %g %Y' "$ROOT$socket" 2>/dev/null)"
@@ -101,65 +126,14 @@ class Options:
     key: str = option("/etc/munge/munge.key", "the file that holds the key (munged --key-file)")
     socket: str = option("/run/munge/munge.socket.2", "where munged listens (munged --socket)")
     same_key: bool = option(True, "the key must be the same on all nodes of a cluster")
+    across: bool = option(
+        False,
+        "a credential of each node is tried on two others, which takes one more look at each node"
+        " (`admit` does so)",
+    )
     same_ids: bool = option(
         False, "the user and group that munged runs as must have the same numbers on all nodes"
     )
-
-
-START = Remedy(
-    "Look why munged does not run (`journalctl -u munge -e`, /var/log/munge/munged.log): mostly a"
-    " key with the wrong owner or mode. Then start it with `systemctl start munge`. Slurm on the"
-    " node goes on by itself."
-)
-SOCKET_MODE = Remedy(
-    "All users must be able to reach munged's socket: its directory, /run/munge, wants mode 0755,"
-    " and the socket itself 0777."
-)
-STUCK = Remedy(
-    "Look what munged waits for (`ps -o stat,wchan:32,comm -C munged`): name services that do not"
-    " answer are common, for it looks up all groups. `systemctl restart munge` does no harm to"
-    " jobs that run."
-)
-CLOCKS = Remedy(
-    "Munge refuses what was made too long ago or in the future. Look at the clocks of both nodes"
-    " (check ntp), mend them, and leave the time to live as it is.",
-    "§4.1.1",
-)
-DECODE = Remedy(
-    "A credential that munged itself has made must be readable at once: look in"
-    " /var/log/munge/munged.log, and whether a second munged runs with another key."
-)
-KEY_MODE = Remedy(
-    "Whoever has the key can act as any user, root included. Give the file mode 0400 and munged's"
-    " user as owner, make a new key with `mungekey`, and bring it to all nodes in a time without"
-    " jobs: the old one may be known.",
-    disturbs=True,
-)
-KEY_OWNER = Remedy(
-    "Give the file the user that munged runs as (munge, as a rule) and mode 0400: otherwise munged"
-    " refuses it when it is started next."
-)
-KEY_MISSING = Remedy(
-    "Bring the file back from another node, owned by munged's user, mode 0400: munged has it in"
-    " memory and will not start again without."
-)
-KEY_SHORT = Remedy(
-    "Make a new key with `mungekey` (1024 bits) and bring it to all nodes in a time without jobs:"
-    " munged takes none below 32 bytes.",
-    disturbs=True,
-)
-KEY_NEWER = Remedy(
-    "If the key was changed, `systemctl restart munge` on all nodes in one go: munged reads it when"
-    " it starts, and nodes with the old and the new key refuse each other."
-)
-SAME_KEY = Remedy(
-    "Bring the key of the other nodes to this one (owner munge, mode 0400), and"
-    " `systemctl restart munge` there. Say `same_key = no` for nodes that belong to no cluster."
-)
-SAME_IDS = Remedy(
-    "Give the user and group munge the same numbers on all nodes, with munged stopped meanwhile,"
-    " and then change the owner of its files."
-)
 
 
 class Key(NamedTuple):
@@ -212,36 +186,23 @@ def _not_made(facts: Facts, options: Options) -> Finding:
 
 def _read(text: str, status: str) -> Finding:
     """What unmunge says of a credential that the node has made."""
-    values: dict[str, str] = {}
-    for line in text.splitlines()[:60]:
-        name, _, value = line.partition(":")
-        values.setdefault(name.strip(), value.strip())
-    said = re.fullmatch(r"([\w ]{2,60}) \(([0-9]{1,3})\)", values.get("STATUS", ""))
-    if not said:
-        lines = text.strip().splitlines()
-        last = lines[-1].strip()[:300] if lines else "no word"
-        if status == "124" or "Timed-out" in last:
+    said = read_unmunge(text)
+    if said.number is None:
+        if status == "124" or "Timed-out" in said.word:
             return fail("works", "munged does not answer within 5 s", STUCK)
-        return unknown("works", f"what unmunge said is not understood: {last}")
-    if said[2] == "0":
-        ciphers = " and ".join(
-            word.split(" ")[0] for word in (values.get("CIPHER", ""), values.get("MAC", "")) if word
-        )
+        return unknown("works", f"what unmunge said is not understood: {said.word}")
+    if said.number == 0:
+        ciphers = " and ".join(word.split(" ")[0] for word in (said.cipher, said.mac) if word)
         return ok(
             "works", f"munged makes and reads credentials{f' ({ciphers})' if ciphers else ''}"
         )
-    made, read = (_seconds(values.get(key, "")) for key in ("ENCODE_TIME", "DECODE_TIME"))
-    if said[2] in ("15", "16") and made is not None and read is not None:
-        life = f", time to live {values['TTL'][:9]} s" if values.get("TTL") else ""
-        way = f"read {read - made} s after it was made" if read >= made else ""
-        way = way or f"made {made - read} s later than it was read, by the clocks"
-        return fail("works", f"{said[1]}: {way}{life}", CLOCKS)
-    return fail("works", f"a credential made here is refused here: {said[1]}", DECODE)
-
-
-def _seconds(text: str) -> int | None:
-    found = re.search(r"\(([0-9]{1,12})\)$", text)
-    return int(found[1]) if found else None
+    if said.number in (EXPIRED, REWOUND) and said.age is not None:
+        life = f", time to live {said.ttl} s" if said.ttl else ""
+        way = f"read {said.age} s after it was made"
+        if said.age < 0:
+            way = f"made {-said.age} s later than it was read, by the clocks"
+        return fail("works", f"{said.word}: {way}{life}", CLOCKS)
+    return fail("works", f"a credential made here is refused here: {said.word}", DECODE)
 
 
 def _numbers(text: str, count: int) -> list[int] | None:
@@ -282,10 +243,32 @@ def _key(facts: Facts, options: Options) -> Iterator[Finding]:
         yield ok("key", f"{options.key} is kept well (mode {key.mode:04o}, {key.size} bytes)")
 
 
+def follow(facts: Mapping[str, Facts], options: Mapping[str, Options]) -> dict[str, str]:
+    """Who is to read whose credentials."""
+    return hand_over(facts, {node for node, of in options.items() if of.across})
+
+
 def compare(
     facts: Mapping[str, Facts], options: Mapping[str, Options]
 ) -> Iterator[tuple[str, Finding]]:
-    """Nodes whose key, or whose munged's user, differs from that of most nodes of the cluster."""
+    """What differs from most nodes of the cluster, and whose credentials others refuse."""
+    differing = list(_same_key(facts, options))
+    yield from differing
+    known = {node for node, _ in differing}
+    across = {node for node, of in options.items() if of.across}
+    yield from judge_across(facts, across, known)
+    for kinds in _kinds(facts, {n for n, o in options.items() if o.same_ids}, _ids):
+        for kind in kinds[1:]:
+            for node in kind:
+                ids, usual = _ids(facts[node]), _ids(facts[kinds[0][0]])
+                message = f"munged runs as {ids}, as {usual} on {len(kinds[0])} nodes"
+                yield node, warn("same_ids", message, SAME_IDS)
+
+
+def _same_key(
+    facts: Mapping[str, Facts], options: Mapping[str, Options]
+) -> Iterator[tuple[str, Finding]]:
+    """Nodes whose key differs from that of most nodes of the cluster."""
     for kinds in _kinds(facts, {n for n, o in options.items() if o.same_key}, _digest):
         most = len(kinds[0])
         for kind in kinds if len(kinds) > 1 and len(kinds[1]) == most else kinds[1:]:
@@ -293,12 +276,6 @@ def compare(
             for node in kind:
                 message = f"the key differs from that of {others}: each refuses the other's"
                 yield node, fail("same_key", f"{message} credentials", SAME_KEY)
-    for kinds in _kinds(facts, {n for n, o in options.items() if o.same_ids}, _ids):
-        for kind in kinds[1:]:
-            for node in kind:
-                ids, usual = _ids(facts[node]), _ids(facts[kinds[0][0]])
-                message = f"munged runs as {ids}, as {usual} on {len(kinds[0])} nodes"
-                yield node, warn("same_ids", message, SAME_IDS)
 
 
 def _kinds(
@@ -336,6 +313,10 @@ CODES = {
     ),
     "key_newer": Code("Whether munged has read the key that is there now.", (KEY_NEWER,)),
     "same_key": Code("The key against those of the cluster's other nodes.", (SAME_KEY,)),
+    "across": Code(
+        "Credentials of a node on other nodes, and theirs here: another key, or another time.",
+        (SAME_KEY, RESTART, CLOCKS),
+    ),
     "same_ids": Code("The daemon's user and group against those of other nodes.", (SAME_IDS,)),
 }
 
@@ -345,8 +326,11 @@ CHECK = Check(
     judge=judge,
     codes=CODES,
     probe=PROBE,
-    probe_options=("key", "socket", "same_key"),
+    probe_options=("key", "socket", "same_key", "across"),
     root_adds="who may read munge's key, and whether it is the same on all nodes",
     limit=20,
+    follow_probe=FOLLOW_PROBE,
+    follow=follow,
+    secrets=("credential",),
     compare=compare,
 )

@@ -21,8 +21,10 @@ CAUSES = (
 )
 LAST = "fingerprint"
 
-# What a first admission looks at more closely than a run does, by check and option.
+# What a first admission looks at more closely than a run does, by check and option: on candidates,
+# and on all its nodes what takes both sides.
 CLOSER: Mapping[str, Mapping[str, object]] = {"nfs": {"throughput": True}}
+BOTH_SIDES: Mapping[str, Mapping[str, object]] = {"munge": {"across": True}}
 
 
 @dataclass(frozen=True)

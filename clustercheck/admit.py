@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from clustercheck import baseline, execute, exit_codes, planning
-from clustercheck.admission import CLOSER, Admission, admissions
+from clustercheck.admission import BOTH_SIDES, CLOSER, Admission, admissions
 from clustercheck.answer import Answer
-from clustercheck.check import AnyCheck, Status
+from clustercheck.check import Status
 from clustercheck.errors import UsageError, nearest
 from clustercheck.fold import fold
 from clustercheck.judging import OptionsOf
@@ -64,9 +64,10 @@ def admit(asked: Asked, wanted: Wanted, way: execute.Way, limits: execute.Limits
     names = [node.name for node in chosen.nodes]
     existing = like(chosen.inventory, names, asked.like, notes)
     whole = replace(chosen, nodes=[*chosen.nodes, *existing])
-    options_of: OptionsOf = chosen.inventory.options
+    everybody = [node.name for node in whole.nodes]
+    options_of = closer(chosen.inventory.options, everybody, BOTH_SIDES)
     if not asked.light:
-        options_of = closer(options_of, names, chosen.checks)
+        options_of = closer(options_of, names, CLOSER)
     if asked.baseline:
         options_of = baseline.expecting(options_of, names, asked.baseline, chosen.checks)
     answers: dict[str, Answer] = {}
@@ -126,14 +127,14 @@ def like(
 
 
 def closer(
-    options_of: OptionsOf, candidates: Collection[str], checks: Mapping[str, AnyCheck]
+    options_of: OptionsOf, nodes: Collection[str], wanted: Mapping[str, Mapping[str, object]]
 ) -> OptionsOf:
-    """The options, for candidates with what a first admission looks at more closely."""
+    """The options, for some nodes with what is wanted of them besides, by check and option."""
     kept: dict[tuple[str, int], Any] = {}
 
     def of(check: str, node: str) -> Any:
         options = options_of(check, node)
-        more = CLOSER.get(check, {}) if node in candidates else {}
+        more = wanted.get(check, {}) if node in nodes else {}
         if not more or not set(more) <= {field.name for field in fields(options)}:
             return options
         key = check, id(options)  # equal options stay one object

@@ -1,5 +1,6 @@
 """The command admit: who may join, why not, and what to do first."""
 
+import dataclasses
 import json
 from collections.abc import Mapping
 from datetime import datetime, timezone
@@ -8,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from clustercheck.admission import Admission, admissions
+from clustercheck.admission import BOTH_SIDES, CLOSER, Admission, admissions
 from clustercheck.admit import closer, exit_code, like
 from clustercheck.check import Finding, Remedy, fail, ok, skip, unknown, warn
 from clustercheck.errors import UsageError
@@ -219,10 +220,15 @@ def test_candidates_alone_are_looked_at_more_closely() -> None:
     def options_of(check: str, node: str) -> Any:
         return CHECKS[check].options
 
-    of = closer(options_of, ["new"], CHECKS)
+    of = closer(options_of, ["new"], CLOSER)
     assert of("nfs", "new").throughput is True and of("nfs", "new") is of("nfs", "new")
     assert of("nfs", "old") is options and options.throughput is False
     assert of("ntp", "new") is CHECKS["ntp"].options
+
+
+def test_what_is_looked_at_more_closely_can_be_set() -> None:
+    for check, more in (*CLOSER.items(), *BOTH_SIDES.items()):
+        dataclasses.replace(CHECKS[check].options, **more)
 
 
 def test_on_the_command_line(tmp_path: Path) -> None:

@@ -6,13 +6,16 @@ import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from clustercheck.check import Facts
+from clustercheck import script
+from clustercheck.check import Facts, Status
+from clustercheck.facts import Reader
 from tests.made_up import CHECKS, MadeUpNode, judged, options_of
+from tests.shells import SHELLS, sh_folder, shell_words
 from tests.slurm_facts import MUNGE
-from tests.this_machine import SHELLS
 from tests.time_daemons import libraries, tool
 
 SAMPLES = Path(__file__).resolve().parent.parent / "data" / "munge" / "samples"
@@ -283,3 +286,224 @@ def test_where_munge_is_not_installed_next_to_nothing_is_asked(tmp_path: Path) -
     node = MadeUpNode(tmp_path)
     node.hide("munged", "munge", "unmunge")
     assert node.probe("munge") == {"installed": "no"}
+
+
+def test_credentials_are_tried_across_nodes_where_that_is_wanted(
+    munged: Munged, tmp_path: Path
+) -> None:
+    """The credential is a fact of its own, which the frame takes away from all but `follow`."""
+    munged.start()
+    node = munged.node(tmp_path / "node")
+    assert node.probe("munge", **munged.options)["offered"] == ""
+    told = node.probe("munge", **munged.options, across=True)
+    assert told["offered"] == "1" and told["credential"].startswith("MUNGE:")
+    assert CHECKS["munge"].secrets == ("credential",)
+
+
+class Cluster:
+    """Real daemons, each as a node of its own, asked as a run asks them."""
+
+    def __init__(self, nodes: dict[str, Munged], shell: str = "dash") -> None:
+        self.nodes = nodes
+        self.shell = shell
+        self.options = {
+            n: options_of("munge", **daemon.options, across=True) for n, daemon in nodes.items()
+        }
+
+    def found(self, folder: Path) -> dict[str, str]:
+        check = CHECKS["munge"]
+        assert check.compare and check.follow
+        made = {n: daemon.node(folder / n) for n, daemon in self.nodes.items()}
+        facts = {n: self.ask(node, self.options[n], "light") for n, node in made.items()}
+        handed = check.follow(facts, self.options)
+        assert isinstance(handed, dict)
+        for name, text in handed.items():
+            del facts[name]["credential"]
+            facts[name].update(self.ask(made[name], self.options[name], "follow", text))
+        return {
+            node: f"{f.status.value} {f.code}: {f.message}"
+            for node, f in check.compare(facts, self.options)
+        }
+
+    def ask(self, node: MadeUpNode, options: Any, step: script.Step, text: str = "") -> Facts:
+        frame = script.Frame(
+            mark="@mark",
+            root=str(node.root),
+            path=f"{node.bin}:{sh_folder(self.shell)}:{script.PATH}",
+        )
+        asked = [script.Asked("munge", CHECKS["munge"], options, text)]
+        done = subprocess.run(
+            [*shell_words(self.shell), "-s"],
+            input=script.build(frame, asked, step=step).encode(),
+            capture_output=True,
+            timeout=60,
+            check=True,
+        )
+        reader = Reader(frame.mark, time.time)
+        reader.feed(done.stdout)
+        return reader.told["munge"].facts
+
+
+@pytest.fixture
+def daemons(tmp_path: Path) -> Iterator[dict[str, Munged]]:
+    """Four with one key, three of them running; the last has another key."""
+    with contextlib.ExitStack() as stack:
+        found: dict[str, Munged] = {}
+        for name in ("n1", "n2", "n3", "other"):
+            (tmp_path / f"of-{name}").mkdir()
+            daemon = found[name] = Munged(tmp_path / f"of-{name}")
+            if name in ("n2", "n3"):
+                daemon.key.chmod(0o600)
+                daemon.key.write_bytes(found["n1"].key.read_bytes())
+                daemon.key.chmod(0o400)
+            daemon.start()
+            stack.callback(daemon.stop)
+        yield found
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_real_credentials_pass_between_daemons_with_one_key(
+    daemons: dict[str, Munged], tmp_path: Path, shell: str
+) -> None:
+    del daemons["other"]
+    words = "pass across: credentials of 2 other nodes are read here, and those of this node on 2"
+    assert Cluster(daemons, shell).found(tmp_path) == dict.fromkeys(daemons, words)
+
+
+def test_a_daemon_with_another_key_is_named_once(
+    daemons: dict[str, Munged], tmp_path: Path
+) -> None:
+    found = Cluster(daemons).found(tmp_path)
+    if os.geteuid() == 0:  # the key's file says so already
+        assert found["other"].startswith("fail same_key: the key differs from that of 3 nodes")
+    else:
+        assert found["other"].startswith("fail across: 4 credentials between this node and 3 other")
+    assert [n for n, words in found.items() if not words.startswith("pass across")] == ["other"]
+
+
+def test_a_daemon_that_has_another_key_in_memory_than_in_its_file(
+    daemons: dict[str, Munged], tmp_path: Path
+) -> None:
+    other = daemons["other"].key
+    other.chmod(0o600)
+    other.write_bytes(daemons["n1"].key.read_bytes())
+    other.chmod(0o400)
+    found = Cluster(daemons).found(tmp_path)
+    words = (
+        "fail across: 4 credentials between this node and 3 other nodes are refused as invalid:"
+        " munged here has another key"
+    )
+    if os.geteuid() == 0:
+        words += " in memory, though the file holds the same"
+    assert found["other"] == words
+    assert [n for n, text in found.items() if not text.startswith("pass across")] == ["other"]
+
+
+def across(said: dict[tuple[str, str], str], *, elapsed: int = 3, **changed: str) -> list[str]:
+    """What is found where (maker, reader) has said so; all else is a success."""
+    names = ["a", "b", "c", "d"]
+    facts = {}
+    for place, name in enumerate(names):
+        facts[name] = Facts({**MUNGE, "offered": "1", "now": str(1796061336 + elapsed)})
+        for offset in (1, 2):
+            maker = names[(place + offset) % 4]
+            facts[name][f"theirs@{maker}"] = said.get((maker, name), unmunged(0, age=elapsed))
+        facts[name].update(changed)
+    compare = CHECKS["munge"].compare
+    assert compare
+    options = dict.fromkeys(facts, options_of("munge", across=True))
+    declared = CHECKS["munge"].codes["across"].remedies
+    found = list(compare(facts, options))
+    assert all(f.remedy is None or f.remedy in declared for _, f in found)
+    return [
+        f"{node} {f.status.value} {f.code}: {f.message}"
+        for node, f in found
+        if f.status is not Status.PASS
+    ]
+
+
+def unmunged(number: int, age: int = 0) -> str:
+    """A sample of unmunge with another verdict and another time of reading."""
+    word = {0: "Success", 15: "Expired credential", 16: "Rewound credential"}.get(
+        number, "Replayed"
+    )
+    text = sample("01-good").replace("Success (0)", f"{word} ({number})")
+    return text.replace("+0000 (1796061336)\nTTL", f"+0000 ({1796061336 + age})\nTTL")
+
+
+def test_a_clock_that_differs_is_told_from_a_key_that_does() -> None:
+    """Only b's clock is wrong, 500 s ahead: it finds others' old, and they find its rewound."""
+    said = {
+        ("c", "b"): unmunged(15, 503),
+        ("d", "b"): unmunged(15, 504),
+        ("b", "a"): unmunged(16, -497),
+        ("b", "d"): unmunged(16, -497),
+    }
+    assert across(said) == [
+        "b fail across: 4 credentials between this node and 3 other nodes are refused as rewound"
+        " and expired: the clock here is about 500 s ahead of theirs"
+    ]
+
+
+def test_a_run_that_took_longer_than_a_credential_lives_blames_nobody() -> None:
+    pairs = [("b", "a"), ("c", "a"), ("c", "b"), ("d", "b"), ("d", "c"), ("a", "c"), ("a", "d")]
+    said = dict.fromkeys([*pairs, ("b", "d")], unmunged(15, 340))
+    assert across(said, elapsed=340) == [
+        f"{node} unknown across: the run took 340 s until credentials were tried, and they live for"
+        " 300 s"
+        for node in "abcd"
+    ]
+
+
+def test_a_credential_that_was_read_before_had_the_right_key() -> None:
+    """Two names of one machine share a daemon."""
+    assert across({("b", "a"): unmunged(17), ("a", "c"): unmunged(17)}) == []
+
+
+def test_a_daemon_that_cannot_read_at_all_is_no_wrong_key() -> None:
+    gone = 'unmunge: Error: Failed to access "/run/munge/munge.socket.2": No such file or directory'
+    assert across({("b", "a"): gone, ("c", "a"): gone}) == [
+        "a unknown across: credentials of others cannot be read here: Failed to access"
+        ' "/run/munge/munge.socket.2": No such file or directory'
+    ]
+
+
+def test_a_user_with_another_number_reads_none_and_the_key_is_right() -> None:
+    said = "unmunge: Error: Unauthorized credential for client UID=1001 GID=1001"
+    assert across({("b", "a"): said, ("c", "a"): said}) == []
+
+
+def test_two_groups_with_a_key_each_are_both_named() -> None:
+    no = "unmunge: Error: Invalid credential"  # all that munge 0.5.15 says of one
+    bad = [("b", "a"), ("c", "b"), ("d", "c"), ("a", "d")]  # a and c have one key, b and d another
+    assert across(dict.fromkeys(bad, no), digest="") == [
+        f"{node} fail across: 2 credentials between this node and 2 other nodes are refused as"
+        " invalid: munged here has another key"
+        for node in "abcd"
+    ]
+
+
+def test_nodes_of_another_cluster_are_not_tried_with_these() -> None:
+    facts = {
+        name: Facts({**MUNGE, "cluster": cluster, "offered": "1", "credential": f"MUNGE:{name}:"})
+        for name, cluster in {"a": "x", "b": "y", "c": "x", "new": "", "d": "x"}.items()
+    }
+    facts["d"]["credential"] = "MUNGE:d:\nand more"
+    options = dict.fromkeys(facts, options_of("munge", across=True))
+    check = CHECKS["munge"]
+    assert check.follow and check.compare
+    assert check.follow(facts, options) == {
+        "a": "c MUNGE:c:",
+        "c": "new MUNGE:new:",
+        "d": "new MUNGE:new:\na MUNGE:a:",
+        "new": "a MUNGE:a:\nc MUNGE:c:",
+    }
+    words = [(node, f.status.value, f.message) for node, f in check.compare(facts, options)]
+    assert ("b", "skip", "no other node with a credential to try") in words
+    assert (
+        "a",
+        "unknown",
+        "credentials of other nodes could not be tried here: no answer",
+    ) in words
+    options = dict.fromkeys(facts, options_of("munge"))
+    assert check.follow(facts, options) == {} and not list(check.compare(facts, options))

@@ -10,9 +10,9 @@ that each look-up waits for it first.
 Each node is asked by getent, the resolver that Slurm uses: for its own name, for the way back
 from its addresses, and for the names of all nodes of the run. It sends sums of the table of
 addresses; only nodes whose sums differ from those of most, and two that do not, are asked for the
-table itself. From this machine, each name server is asked directly: those of this machine's resolv.conf and those of
-the option servers. What one of them says counts for the nodes that use it, as their resolv.conf
-says, and for all nodes where it is named by the option.
+table itself. From this machine, each name server is asked directly: those of this machine's
+resolv.conf and those of the option servers. What one of them says counts for the nodes that use
+it, as their resolv.conf says, and for all nodes where it is named by the option.
 
 Slurm needs addresses for the names that it uses (NodeName, NodeAddr) and short host names that
 match them. It needs neither full names nor reverse records; other services do. A node that is

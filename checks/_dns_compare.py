@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from clustercheck.check import Facts, Finding, fail, warn
 
 from ._dns_answers import addresses, said
-from ._dns_own import own, same_name
-from ._dns_remedies import ADD_RECORD, HOSTS_OR_DNS, OWN_ADDRESS, SAME_TABLE
+from ._dns_own import is_link_local, is_loopback, own, same_name
+from ._dns_remedies import ADD_RECORD, HOSTS_OR_DNS, OWN_ADDRESS, REACHED_ADDRESS, SAME_TABLE
 from ._dns_view import Comparison, Row, compare_views, local_addresses, parse_table
 
 MOST_NAMED = 5
@@ -31,6 +31,32 @@ def judge_between(
     for node in facts:
         yield from _name_of(node, facts, found, rows[node], common)
     yield from _records(facts, servers, rows)
+
+
+def judge_shared(facts: Mapping[str, Facts]) -> Iterator[tuple[str, Finding]]:
+    """Nodes whose own names are one address: each has it, so that nobody is reached by it.
+
+    A machine that is asked under two names is one node.
+    """
+    having: dict[str, dict[str, str]] = {}
+    owns = {node: own(told) for node, told in facts.items()}
+    for node, itself in owns.items():
+        for address in itself.addresses:
+            if not (is_loopback(address) or is_link_local(address)):
+                having.setdefault(address, {}).setdefault(itself.name, node)
+    for node, itself in owns.items():
+        shared = [a for a in itself.addresses if len(having.get(a, {})) > 1]
+        if not shared or len(shared) < len(itself.addresses) or itself.made_up:
+            continue
+        if not set(shared) <= set(local_addresses(facts[node])):  # then the node itself says so
+            continue
+        others = [n for name, n in having[shared[0]].items() if name != itself.name]
+        more = f" and {len(others) - 1} more" if len(others) > 1 else ""
+        message = (
+            f"its own name {itself.name} is {', '.join(shared)}, as is that of {others[0]}{more};"
+            " should be an address of this node alone"
+        )
+        yield node, fail("own_shared", message, REACHED_ADDRESS)
 
 
 def _differences(
@@ -107,6 +133,8 @@ def _name_of(
     if not strange:
         yield from _without_four(node, row, common)
     elif seen & set(local):
+        if set(strange) <= set(itself.addresses):  # then the node itself says so
+            return
         message = (
             f"{is_said}, and no interface of the node has {', '.join(strange)}: connections there "
             "are lost"

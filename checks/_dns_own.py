@@ -8,7 +8,7 @@ from typing import NamedTuple
 from clustercheck.check import Facts, Finding, fail, ok, unknown, warn
 
 from ._dns_answers import is_address
-from ._dns_remedies import ADD_RECORD, ADD_REVERSE, OWN_ADDRESS, OWN_LINE
+from ._dns_remedies import ADD_RECORD, ADD_REVERSE, OWN_ADDRESS, OWN_LINE, REACHED_ADDRESS
 from ._dns_view import local_addresses
 
 LATE = "late"  # in place of an answer that did not come in time
@@ -55,6 +55,11 @@ def canonical(address: str) -> str:
 def is_loopback(address: str) -> bool:
     """127.x or ::1, of an address."""
     return ipaddress.ip_address(address).is_loopback
+
+
+def is_link_local(address: str) -> bool:
+    """169.254.x or fe80::, of an address: each link has its own, as of a service processor."""
+    return ipaddress.ip_address(address).is_link_local
 
 
 def judge_own(facts: Facts, own: Own, on_loopback: str, family: str) -> Iterator[Finding]:
@@ -104,6 +109,21 @@ def _held(facts: Facts, own: Own, addresses: str, family: str) -> Finding:
             f"its own name {own.name} is {addresses}, which no interface of the node has; they "
             f"have {', '.join(local)}",
             OWN_ADDRESS,
+        )
+    strange = [a for a in own.addresses if a not in local and not is_loopback(a)]
+    if strange:
+        return warn(
+            "own_elsewhere",
+            f"its own name {own.name} is {addresses}, and no interface of the node has "
+            f"{', '.join(strange)}: connections there are lost",
+            OWN_ADDRESS,
+        )
+    if all(map(is_link_local, own.addresses)) and not all(map(is_link_local, local)):
+        return fail(
+            "own_link_local",
+            f"its own name {own.name} is {addresses}, which holds on one link alone; should be an "
+            "address that other nodes can reach",
+            REACHED_ADDRESS,
         )
     missing = family != "any" and not any((":" in a) == (family == "ipv6") for a in own.addresses)
     if missing:

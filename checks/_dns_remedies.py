@@ -20,6 +20,13 @@ OWN_ADDRESS = Remedy(
     "two is old: correct the record, or give the interface its address.",
     "§4.1.2",
 )
+REACHED_ADDRESS = Remedy(
+    "Give the node's name the address by which other nodes reach it, in DNS or as the line "
+    "`ADDRESS NAME.DOMAIN NAME` in /etc/hosts; `ip -brief address` shows what there is. The "
+    "addresses of bridges (virbr0, docker0) and of a service processor's card are the same on "
+    "every node.",
+    "§4.1.2",
+)
 ADD_REVERSE = Remedy(
     "Add the PTR record, or the address to /etc/hosts. Slurm does not need it; Kerberos, "
     "some licence servers and host-based rules do. Where the site has no use for it, set "

@@ -37,7 +37,7 @@ from clustercheck.check import (
 )
 
 from ._dns_answers import split_server
-from ._dns_compare import judge_between
+from ._dns_compare import judge_between, judge_shared
 from ._dns_lookup import is_helpless, judge_files, judge_lookup, lookup, resolv_of, servers_of
 from ._dns_own import judge_own, judge_reverse, own, worse
 from ._dns_probe import FOLLOW_PROBE, PROBE
@@ -53,6 +53,7 @@ from ._dns_remedies import (
     ONE_SEARCH,
     OWN_ADDRESS,
     OWN_LINE,
+    REACHED_ADDRESS,
     READABLE,
     SAME_TABLE,
     SAME_ZONE,
@@ -134,6 +135,7 @@ def compare(
     for node, finding in judge_between(able, servers):
         if finding.code != "own_family" or options[node].family != "ipv6":
             yield node, finding
+    yield from judge_shared(able)
 
 
 def follow(facts: Mapping[str, Facts], options: Mapping[str, Options]) -> list[str]:
@@ -180,6 +182,14 @@ CODES = {
         (OWN_LINE,),
     ),
     "own_elsewhere": Code("The node's own name is an address of another machine.", (OWN_ADDRESS,)),
+    "own_link_local": Code(
+        "The node's own name is an address of one link, which no other node reaches.",
+        (REACHED_ADDRESS,),
+    ),
+    "own_shared": Code(
+        "The node's own name is an address that other nodes have as well, as of a bridge.",
+        (REACHED_ADDRESS,),
+    ),
     "own_addresses": Code("The addresses of the node's interfaces could not be read."),
     "own_family": Code("The own name lacks an address of the family asked for.", (ADD_RECORD,)),
     "reverse": Code("Whether the node's addresses lead back to its name.", (ADD_REVERSE,)),

@@ -51,6 +51,15 @@ def test_a_node_that_is_well() -> None:
             "has; they have 10.0.0.1",
         ),
         (
+            {
+                "own": "169.254.95.118 STREAM node01",
+                "addresses.four": "127.0.0.1\n169.254.95.118\n10.0.0.1",
+                "reverse": "169.254.95.118 node01",
+            },
+            "fail own_link_local: its own name node01 is 169.254.95.118, which holds on one link "
+            "alone; should be an address that other nodes can reach",
+        ),
+        (
             {"addresses.four": ""},
             "unknown own_addresses: its own name node01 is 10.0.0.1; whether an interface has it "
             "could not be read",
@@ -330,12 +339,40 @@ def test_all_nodes_have_a_wrong_address_for_one() -> None:
 def test_one_of_two_addresses_is_nobodys() -> None:
     nodes = {f"node{n:02}": told_by(n) for n in range(1, 5)}
     nodes["node01"]["table"] = TABLE.replace("10.0.0.3 ", "10.0.0.3,10.0.0.33 ")
-    nodes["node03"]["own"] = "10.0.0.3 STREAM node03\n10.0.0.33 STREAM"
     assert compared(nodes) == [
         "node03 warn elsewhere: to other nodes the name node03 is 10.0.0.3, 10.0.0.33, and no "
         "interface of the node has 10.0.0.33: connections there are lost"
     ]
+    both = {**nodes["node03"], "own": "10.0.0.3 STREAM node03\n10.0.0.33 STREAM"}
+    nodes["node03"] = both
+    assert compared(nodes) == []  # the node itself says so
+    assert trouble(both)[0] == (
+        "warn own_elsewhere: its own name node03 is 10.0.0.3, 10.0.0.33, and no interface of the "
+        "node has 10.0.0.33: connections there are lost"
+    )
     nodes["node03"]["addresses.four"] = "10.0.0.3\n10.0.0.33"
+    assert compared(nodes) == []
+
+
+BRIDGE = {"addresses.four": "127.0.0.1\n192.168.122.1\n10.0.0.9", "own": "192.168.122.1 STREAM x"}
+
+
+def test_an_address_that_each_node_has() -> None:
+    nodes = {f"node{n:02}": told_by(n) for n in range(1, 5)}
+    nodes["node01"] |= BRIDGE
+    assert compared(nodes) == []
+    nodes["node03"] |= BRIDGE
+    nodes["node04"] |= BRIDGE
+    found = compared(nodes)
+    assert [line.split(":")[0] for line in found] == [
+        f"node0{n} fail own_shared" for n in (1, 3, 4)
+    ]
+    assert found[0] == (
+        "node01 fail own_shared: its own name node01 is 192.168.122.1, as is that of node03 and "
+        "1 more; should be an address of this node alone"
+    )
+    for node in nodes.values():  # one machine under several names
+        node["hostname"] = "node01"
     assert compared(nodes) == []
 
 

@@ -225,7 +225,7 @@ def test_garbage_in_place_of_an_answer() -> None:
 def test_names_that_no_server_knows_are_no_fault_where_none_is_known(server: str) -> None:
     found = asked(["node07", "node08"], server)
     nodes = {
-        name: {**GOOD, "hostname": name, **facts, "resolv.conf": ""}
+        name: {**GOOD, "hostname": name, "own": f"10.0.0.{name[-1]}", **facts, "resolv.conf": ""}
         for name, facts in found.items()
     }
     assert compared(nodes, servers=(server,)) == []

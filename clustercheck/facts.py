@@ -20,7 +20,7 @@ from clustercheck.check import Facts
 # whole honest answer is some ten KiB.
 NODE_LIMIT = 2 * 1024 * 1024
 FACTS_LIMIT = 20_000
-NOTE_LIMIT = 400  # characters of what the script says of itself and of a probe
+NOTE_LIMIT = 1000  # bytes of what the script says of itself and of a probe
 SPOKEN_LIMIT = 300  # bytes of what a login says before the script
 NOTES_AT_MOST = 20  # of a kind that may come more than once
 

@@ -12,6 +12,9 @@ from ._gpu_remedies import END_PARENT, FIND_HOLDER, LOOK_AS_ROOT, SEE_WHOSE
 DAEMONS = re.compile(
     r"nvidia-(persist|smi|power|fabric|device)|nv-(hostengine|fabricm)|dcgm|nvtop|gpud|telegraf|nvidia_gpu"
 )
+# "On systems where GPUs are NUMA nodes [...] pages allocated from FB memory are not released even
+# after the process terminates" (NVML, nvmlDeviceGetMemoryInfo_v2): Grace Hopper, Grace Blackwell.
+OF_SYSTEM = re.compile(r"\bG[HB][23]00\b")
 # a container's or a job's control group, and how it is called
 PLACES = (
     (re.compile(r"\bjob_(\d+)"), "Slurm job {}"),
@@ -58,6 +61,13 @@ def judge_memory(facts: Facts, gpus: list[Gpu], held_mib: int) -> Iterator[Findi
             value=Quantity(most * 1024 * 1024, "B"),
         )
         return
+    of_system = [gpu for gpu in full if OF_SYSTEM.search(gpu.name)]
+    if of_system:
+        said = "this memory is a NUMA node of the system, which keeps files and pages in it"
+        yield skip("memory", f"{_amounts(of_system)}; {said}")
+        full = [gpu for gpu in full if gpu not in of_system]
+        if not full:
+            return
     if facts["apps_status"] != "0" or (facts["apps"].strip() and not _is_table(facts["apps"])):
         yield unknown(
             "memory", f"{_amounts(full)}; nvidia-smi does not tell by which processes", LOOK_AS_ROOT

@@ -18,6 +18,11 @@ SEE_OOM = Remedy(
     "§5.4",
     disturbs=True,
 )
+RAISE_LIMIT = Remedy(
+    "Start the daemon anew where that has not been done (`systemctl status`), and see why it grew."
+    " If its limit is too low for this node, raise MemoryMax= of its unit (`systemctl edit`).",
+    disturbs=True,
+)
 READ_LOG = Remedy(
     "Let the login user read the kernel's log (kernel.dmesg_restrict=0, or the group"
     " systemd-journal), or use become = sudo."
@@ -28,16 +33,26 @@ KILLED = re.compile(
     r" (?P<pid>\d{1,10}) \((?P<command>.{1,32}?)\)(?:.{0,300} UID:(?P<uid>\d{1,10}))?"
 )
 BOUND = re.compile(r"oom-kill:constraint=(CONSTRAINT_\w{1,20}),.{0,500}pid=(\d{1,10}),uid=\d")
+# A daemon of the node that was ended at the limit of its own service takes the node with it.
+OF_SERVICE = re.compile(r"task_memcg=/system\.slice/[^,/]{1,99}\.service,task=.{1,32},pid=\d")
+DAEMONS = re.compile(
+    r"slurmd|munged|sshd|chronyd|ntpd|systemd|dbus-(daemon|broker)|sssd|nslcd|rpcbind|rpc\.|automount"
+    r"|nvidia-persiste|nv-fabricmanage|nv-hostengine|kubelet|containerd|dockerd|multipathd|opensm"
+)
 TIME = re.compile(r"\[ {0,9}(\d{1,10}\.\d{1,9})\]")
 
 
 class Killed(NamedTuple):
-    """A process that was ended; own: at a limit of its own group or job. age in seconds."""
+    """A process that was ended; own: at a limit of its own group or job. age in seconds.
+
+    daemon: one of the node's, at the limit of its service.
+    """
 
     pid: str
     command: str
     own: bool
     age: float | None
+    daemon: bool = False
 
 
 def judge_oom(facts: Facts, hours: int) -> Iterator[Finding]:
@@ -64,36 +79,44 @@ def judge_oom(facts: Facts, hours: int) -> Iterator[Finding]:
         return
     found = [k for k in _killed(facts) if k.age is None or k.age <= hours * 3600]
     of_node = [killed for killed in found if not killed.own]
-    own = len(found) - len(of_node)
+    daemons = [killed for killed in found if killed.daemon]
+    own = len(found) - len(of_node) - len(daemons)
     at_limit = f"{own} at the limit of their own job or service" if own else ""
     span = f"in the last {hours} h{_reach(facts, tail.get('first', ''), hours)}"
     if of_node:
-        kinds: dict[str, list[Killed]] = {}
-        for killed in of_node:
-            kinds.setdefault(killed.command, []).append(killed)
-        each = ", ".join(
-            f"{command} ({some[-1].pid}{f' and {len(some) - 1} more' if some[1:] else ''})"
-            for command, some in list(kinds.items())[:6]
-        )
-        more = f" and {len(kinds) - 6} kinds more" if len(kinds) > 6 else ""
         besides = f"; besides, {at_limit}" if own else ""
         yield warn(
             "oom",
-            f"the node ran out of RAM {span}, and the kernel ended {each}{more}{besides}; should"
-            " end none",
+            f"the node ran out of RAM {span}, and the kernel ended {_listed(of_node)}{besides};"
+            " should end none",
             SEE_OOM,
             value=Quantity(len(of_node), "processes"),
         )
-    else:
+    if daemons:
+        message = f"ended at the limit of their own services {span}: {_listed(daemons)}"
+        yield warn("oom", f"{message}; the node needs them", RAISE_LIMIT)
+    if not of_node and not daemons:
         words = f"no lack of RAM of the node itself {span}"
         note = f"; {at_limit} ended" if own else f"; ended at all: {since}"
         yield ok("oom", words + note, value=Quantity(0, "processes"))
+
+
+def _listed(some: list[Killed]) -> str:
+    kinds: dict[str, list[Killed]] = {}
+    for killed in some:
+        kinds.setdefault(killed.command, []).append(killed)
+    each = ", ".join(
+        f"{command} ({of[-1].pid}{f' and {len(of) - 1} more' if of[1:] else ''})"
+        for command, of in list(kinds.items())[:6]
+    )
+    return each + (f" and {len(kinds) - 6} kinds more" if len(kinds) > 6 else "")
 
 
 def _killed(facts: Facts) -> list[Killed]:
     uptime = facts.get("uptime", "")
     now = float(uptime) if re.fullmatch(r"[0-9]{1,10}(\.[0-9]{1,9})?", uptime) else None
     bound: set[str] = set()
+    of_services: set[str] = set()
     found = []
     for line in facts["log"].splitlines():
         if limit := BOUND.search(line):
@@ -101,11 +124,13 @@ def _killed(facts: Facts) -> list[Killed]:
                 bound.add(limit[2])
             else:
                 bound.discard(limit[2])
+            (of_services.add if OF_SERVICE.search(line) else of_services.discard)(limit[2])
         elif what := KILLED.search(line):
             time = TIME.search(line)
             age = max(now - float(time[1]), 0.0) if now is not None and time else None
             own = bool(what["group"]) or what["pid"] in bound
-            found.append(Killed(what["pid"], what["command"], own, age))
+            daemon = own and what["pid"] in of_services and bool(DAEMONS.match(what["command"]))
+            found.append(Killed(what["pid"], what["command"], own, age, daemon))
     return found
 
 

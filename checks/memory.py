@@ -32,7 +32,7 @@ from clustercheck.check import (
     warn,
 )
 
-from ._memory_oom import READ_LOG, SEE_OOM, judge_oom
+from ._memory_oom import RAISE_LIMIT, READ_LOG, SEE_OOM, judge_oom
 from ._memory_probe import PROBE
 
 GIB = 1024 * 1024  # in KiB, in which /proc/meminfo counts
@@ -263,7 +263,7 @@ CHECK = Check(
         ),
         "oom": Code(
             "Processes that the kernel ended. Those of a job at its own limit are its own fault.",
-            (SEE_OOM, READ_LOG),
+            (SEE_OOM, RAISE_LIMIT, READ_LOG),
         ),
     },
     probe=PROBE,

@@ -98,6 +98,19 @@ def test_by_virtual_machines() -> None:
     ]
 
 
+def test_memory_that_the_system_uses_as_its_own() -> None:
+    super_chip = gpu(1, "22310 MiB", name="NVIDIA GH200 480GB")
+    assert memory(gpus=listed(super_chip)) == [
+        "skip memory: GPU 1: 22310 of 81920 MiB in use; this memory is a NUMA node of the system,"
+        " which keeps files and pages in it"
+    ]
+    busy = running((1, 41022, "21000 MiB", "python3"))
+    dead = memory("41022 40990 Z 1 a 1 - - sh python3", gpus=listed(super_chip), apps=busy)
+    assert [line.split(":")[0] for line in dead] == ["fail stuck", "skip memory"]
+    other = memory(gpus=listed(gpu(1, "22310 MiB", name="NVIDIA H200")))
+    assert [line.split(":")[0] for line in other] == ["fail memory"]
+
+
 def test_mig_devices_belong_to_their_gpu() -> None:
     apps = "gpu_uuid, pid, used_gpu_memory [MiB], process_name\nMIG-77, 4711, 29900 MiB, python3"
     rows = listed(gpu(1, "30000 MiB", mig="Enabled"))

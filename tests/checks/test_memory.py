@@ -220,6 +220,21 @@ def test_the_node_ran_out(node: MadeUpNode, shell: str) -> None:
     ]
 
 
+def test_a_daemon_that_was_ended_at_the_limit_of_its_service(node: MadeUpNode) -> None:
+    limit = "CONSTRAINT_MEMCG,oom_memcg=/system.slice/slurmd.service"
+    own = OF_NODE.replace("CONSTRAINT_NONE", limit).replace("Out of m", "Memory cgroup out of m")
+    install(node, killed=2, log=OF_JOB + own)
+    assert said(node, "oom") == [
+        "warn oom: ended at the limit of their own services in the last 24 h: slurmd (2211); the"
+        " node needs them"
+    ]
+    install(node, killed=1, log=own.replace("slurmd", "grafana"))
+    assert said(node, "oom")[0].startswith("pass oom: no lack of RAM of the node itself")
+    in_a_pod = own.replace("/system.slice/slurmd.service", "/kubepods.slice/pod1/cri-1.scope")
+    install(node, killed=1, log=in_a_pod.replace("slurmd", "sshd"))
+    assert said(node, "oom")[0].startswith("pass oom: no lack of RAM of the node itself")
+
+
 def test_a_job_at_its_own_limit_is_no_fault_of_the_node(node: MadeUpNode) -> None:
     install(node, killed=3, log=OF_JOB * 3)
     assert said(node, "oom") == [

@@ -9,6 +9,8 @@ from typing import NamedTuple
 from tabulate import tabulate
 
 from clustercheck import execute, planning, record
+from clustercheck.admission import BOTH_SIDES
+from clustercheck.admit import closer
 from clustercheck.answer import Answer
 from clustercheck.baseline import fields_of
 from clustercheck.check import AnyCheck
@@ -72,7 +74,9 @@ def _nodes(
     answers: dict[str, Answer] = {}
     watch = Watch(ended=lambda answer, _: answers.update({answer.node: answer}))
     asked = planning.Chosen(sets[0].inventory, [first, second], checks)
-    execute.ask(asked, way, limits, watch)
+    names = [first.name, second.name]
+    options_of = closer(asked.inventory.options, names, BOTH_SIDES)
+    execute.ask(asked, way, limits, watch, options_of=options_of)
     troubles = []
     told = []
     for node in (first.name, second.name):

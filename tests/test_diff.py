@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from clustercheck import execute
+from clustercheck.diff import diff
+from clustercheck.planning import Wanted
 from tests.command import Done, clustercheck
 from tests.made_up import judged
 
@@ -38,19 +41,33 @@ def test_two_nodes_that_are_the_same_machine(inventory: Path) -> None:
     assert (done.status, done.out, done.err) == (0, "no difference\n", "")
 
 
+def test_gpus_are_asked_how_they_are_set(inventory: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run leaves that out: nvidia-smi takes its time."""
+    asked: dict[str, bool] = {}
+
+    def ask(chosen: Any, way: Any, limits: Any, watch: Any, *, options_of: Any) -> None:
+        for name in ("n1", "n2"):
+            asked[name] = options_of("fingerprint", name).gpu_settings
+
+    monkeypatch.setattr(execute, "ask", ask)
+    way: Any = None
+    assert diff("n1", "n2", Wanted(inventory), way, way, "text") == 3
+    assert asked == {"n1": True, "n2": True}
+
+
 def test_what_changed_between_two_runs(inventory: Path, tmp_path: Path) -> None:
     before = recorded(tmp_path / "before", inventory)
     after = recorded(tmp_path / "after", inventory)
     assert clustercheck("diff", before, after).out == "no difference\n"
     for node in ("n1", "n2"):
         changed(after, node, "sysctl.vm/swappiness ", "sysctl.vm/swappiness 7")
-    changed(after, "n2", "memory.huge_pages ", "memory.huge_pages 9")
+    changed(after, "n2", "limit.nofile ", "limit.nofile 9")
     done = clustercheck("diff", before, after, "--format", "json")
     assert done.status == 1
     content: dict[str, Any] = json.loads(done.out)
     assert [(d["field"], d["nodes"]) for d in content["differences"]] == [
         ("sysctl.vm.swappiness", ["n1", "n2"]),
-        ("memory.huge_pages", ["n2"]),
+        ("limit.nofile", ["n2"]),
     ]
     first = content["differences"][0]
     assert first["other"] == f"7{first['one']}"

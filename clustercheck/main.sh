@@ -201,11 +201,11 @@ exchange_clock() {
     while [ "$cc_turn" -lt "$cc_clock" ]; do
         say "clock $cc_turn"
         read -r _ || return
-        cc_now=$(date +%s.%N)
-        case $cc_now in
-        *[!0-9.]*) cc_now=$(by_kernel) ;; # busybox may know no %N, and then says as it stands
+        cc_clock=$(date +%s.%N)
+        case $cc_clock in
+        *[!0-9.]*) cc_clock=$(by_kernel) ;; # busybox may know no %N, and then says as it stands
         esac
-        say "time $cc_turn ${cc_now:-$(date +%s)}"
+        say "time $cc_turn ${cc_clock:-$(date +%s)}"
         cc_turn=$((cc_turn + 1))
     done
 }

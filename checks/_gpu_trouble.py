@@ -103,6 +103,9 @@ def trouble(facts: Facts, answer_seconds: int) -> Finding | None:
         return unknown("answer", "the login user may not use the GPUs' device files", GIVE_RIGHTS)
     if line.startswith("Failed to initialize NVML"):
         return fail("driver", f"the driver does not answer: {line}", SEE_NVML)
+    if status == "126" and "/run/nvidia/driver/" in facts["tool"]:
+        said = "a container has the driver (/run/nvidia/driver), and root alone may ask it"
+        return unknown("answer", said, GIVE_RIGHTS)
     if status in ("126", "127"):
         return unknown("tool", f"nvidia-smi cannot be run: {line or 'no word why'}", GET_TOOL)
     broken = [gpu for gpu in gpus(facts) if gpu.broken]

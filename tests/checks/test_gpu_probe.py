@@ -250,6 +250,22 @@ def test_an_nvidia_smi_beside_the_path(node: MadeUpNode, shell: str) -> None:
     assert said(node, shell)[1] == "pass count: 1 GPU: NVIDIA A100-SXM4-80GB"
 
 
+@pytest.mark.parametrize("root", [True, False])
+def test_a_driver_that_a_container_has(node: MadeUpNode, shell: str, root: bool) -> None:
+    install(node, listed(gpu(0)))
+    (node.bin / "nvidia-smi").rename(node.bin / "smi-inside")
+    node.file("/run/nvidia/driver/usr/bin/nvidia-smi", "echo no library; exit 12", mode=0o755)
+    folder = node.root / "run/nvidia/driver"
+    node.command("chroot", f'[ "$1 $2" = "{folder} nvidia-smi" ] && shift 2 && smi-inside "$@"')
+    if root:
+        assert said(node, shell)[1] == "pass count: 1 GPU: NVIDIA A100-SXM4-80GB"
+        return
+    node.command("id", "echo 1000")
+    assert said(node, shell) == [
+        "unknown answer: a container has the driver (/run/nvidia/driver), and root alone may ask it"
+    ]
+
+
 def test_the_compatibility_package(node: MadeUpNode, shell: str) -> None:
     node.file("/usr/local/cuda-13.0/compat/libcuda.so.580.65.06")
     (node.root / "usr/local/cuda-13.0/compat/libcuda.so").symlink_to("libcuda.so.580.65.06")

@@ -65,7 +65,9 @@ NODES = {
     "line-without-end": Hostile("cat /dev/zero", (f"unknown access.flood: {FLOOD}",)),
     "errors-without-end": Hostile("yes >&2", (f"unknown access.flood: {LIMIT}",)),
     "errors-beside-an-answer": Hostile(
-        "yes >&2 & /bin/sh -s; sleep 60", (f"unknown access.flood: {LIMIT}",), honest=True
+        "export SAYS=slow; yes >&2 & /bin/sh -s; sleep 60",
+        (f"unknown access.flood: {LIMIT}",),
+        honest=True,
     ),
     "50-mb-of-bytes": Hostile(
         "{ head -c 25000000 /dev/urandom; head -c 25000000 /dev/zero; }; answer",

@@ -131,6 +131,25 @@ def test_banners_without_end_at_the_login(ask: Ask) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("banner", "expected"),
+    [
+        (
+            b"Access denied by pam_slurm_adopt:\r\n you have no active jobs on this node\n",
+            ("account_closed", " in: Access denied by pam_slurm_adopt: you have no active"),
+        ),
+        (b"Authorised users only.\n", ("login_refused", "the server ended the login of ")),
+    ],
+)
+def test_why_a_server_ends_a_login(ask: Ask, banner: bytes, expected: tuple[str, str]) -> None:
+    def refuse(transport: paramiko.Transport) -> None:
+        transport.packetizer.send_message(message(BANNER, banner, b""))
+        transport.close()
+
+    refusal = ask(refuse, None)
+    assert refusal.code == expected[0] and expected[1] in refusal.message
+
+
 @pytest.mark.parametrize("kind", [IGNORE, BANNER])
 def test_messages_that_mean_nothing_without_end(ask: Ask, kind: int) -> None:
     assert ask(None, again_and_again(kind, MUCH)).code == "flood"

@@ -4,6 +4,7 @@ A transport opens a connection to a node; a connection runs a script in `sh -s` 
 channel: bytes both ways. What the bytes mean is not known here (see `facts.py`).
 """
 
+import re
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -36,6 +37,9 @@ class Exit:
     signal: str
     stderr: str
 
+
+# What a node's PAM modules say where the user may not log in now, whatever his key.
+ACCOUNT_CLOSED = re.compile("pam_[a-z_]+|not permitted to log in|[Aa]ccount .*expired")
 
 SCRIPT_LIMIT = 4 << 20  # bytes that may come while a script runs, whatever becomes of them
 

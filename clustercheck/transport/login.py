@@ -9,7 +9,7 @@ from pathlib import Path
 
 import paramiko
 
-from clustercheck.transport import Unreachable, check_flood
+from clustercheck.transport import ACCOUNT_CLOSED, Unreachable, check_flood
 from clustercheck.transport.keys import AgentKey, Key, Keyring
 from clustercheck.transport.password import TRIES, Password
 from clustercheck.transport.route import Route
@@ -62,6 +62,10 @@ class Attempts:
             last = f", {self.tried[-1]} was being tried" if self.tried else ""
             text = f"the login of {self.user} did not come to an end in time{last}"
             return Unreachable("auth_timeout", text)
+        banner = listener(self.transport).banner
+        if ACCOUNT_CLOSED.search(banner):  # the key was right, so its name would mislead
+            words = " ".join(banner.split())
+            return Unreachable("account_closed", f"the node does not let {self.user} in: {words}")
         farewell = listener(self.transport).farewell
         text = f"the server ended the login of {self.user}: {farewell or 'it gave no reason'}"
         return Unreachable("login_refused", f"{text}; tried: {', '.join(self.tried) or 'nothing'}")
@@ -83,7 +87,8 @@ def log_in(
 ) -> None:
     """Log in as ssh would: by keys of the agent and of files, then by the password.
 
-    Raises Unreachable: login_refused, key_passphrase, key_unreadable or auth_timeout.
+    Raises Unreachable: login_refused, account_closed, key_passphrase, key_unreadable
+    or auth_timeout.
     """
     attempts = Attempts(transport, wire, route.user)
     unusable: list[Key] = []

@@ -15,7 +15,7 @@ import subprocess
 import time
 
 from clustercheck.node import Node
-from clustercheck.transport import Exit, Unreachable, check_flood
+from clustercheck.transport import ACCOUNT_CLOSED, Exit, Unreachable, check_flood
 from clustercheck.transport.session import COMMAND, STATUS_WAIT, STDERR_KEPT
 from clustercheck.transport.settings import SshSettings
 
@@ -34,7 +34,7 @@ CAUSES = tuple(
         ("revoked (host )?key|key .*revoked", "host_key_revoked"),
         ("host key is known for|Host key verification failed", "host_key_unknown"),
         ("Permission denied \\(|Too many authentication failures", "login_refused"),
-        ("pam_[a-z_]+|not permitted to log in|[Aa]ccount .*expired", "account_closed"),
+        (ACCOUNT_CLOSED.pattern, "account_closed"),
         ("terminating, [0-9]+ bad configuration|Bad owner or permissions on", "ssh_settings"),
         ("Could not resolve hostname", "no_name"),
         ("timed out during banner exchange", "no_banner"),

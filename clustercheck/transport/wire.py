@@ -21,6 +21,7 @@ from paramiko.common import (
     MSG_CHANNEL_OPEN_FAILURE,
     MSG_CHANNEL_REQUEST,
     MSG_DISCONNECT,
+    MSG_USERAUTH_BANNER,
     MSG_USERAUTH_FAILURE,
 )
 from paramiko.packet import Packetizer
@@ -237,13 +238,18 @@ def channel_wire(channel: paramiko.Channel, deadline: float) -> Wire:
     return Wire(forward, deadline, let_go)
 
 
-HEARD = {MSG_CHANNEL_OPEN_FAILURE, MSG_CHANNEL_REQUEST, MSG_DISCONNECT, MSG_USERAUTH_FAILURE}
+HEARD = {
+    *(MSG_CHANNEL_OPEN_FAILURE, MSG_CHANNEL_REQUEST, MSG_DISCONNECT),
+    *(MSG_USERAUTH_BANNER, MSG_USERAUTH_FAILURE),
+}
+BANNER_KEPT = 1000  # bytes
 
 
 class Listener(Packetizer):
     """Remembers what servers say and paramiko does not pass on.
 
     farewell: the text of the server's disconnect message.
+    banner: the end of what the server said last during the login.
     methods: ways to log in that the server offers.
     signals: by channel, the signal that ended its command.
     unopened: when (time.monotonic()) a channel was refused, and the server's words for it.
@@ -252,6 +258,7 @@ class Listener(Packetizer):
     def __init__(self, socket: Any) -> None:
         super().__init__(socket)
         self.farewell = ""
+        self.banner = ""
         self.methods: tuple[str, ...] = ()
         self.signals: dict[int, str] = {}
         self.unopened: deque[tuple[float, str]] = deque(maxlen=1000)
@@ -266,6 +273,8 @@ class Listener(Packetizer):
             if kind == MSG_DISCONNECT:
                 copy.get_int()
                 self.farewell = copy.get_binary().decode(errors="replace")
+            elif kind == MSG_USERAUTH_BANNER:
+                self.banner = copy.get_binary()[-BANNER_KEPT:].decode(errors="replace")
             elif kind == MSG_USERAUTH_FAILURE:
                 self.methods = tuple(copy.get_list())
             elif kind == MSG_CHANNEL_OPEN_FAILURE:

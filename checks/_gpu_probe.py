@@ -76,10 +76,10 @@ keep=.
 ask() {
     said=$({
         case $smi in
-        */run/nvidia/driver/*) # a container has the driver, and its libraries with it
+        (*/run/nvidia/driver/*) # a container has the driver, and its libraries with it
             as_root timeout -k 1 "$answer_seconds" chroot "${smi%/usr/bin/*}" nvidia-smi "$@" 2>&1
             ;;
-        *) within "$answer_seconds" "$smi" "$@" 2>&1 ;;
+        (*) within "$answer_seconds" "$smi" "$@" 2>&1 ;;
         esac
         # busybox's sed holds a line back until the next one comes
         printf '\n%s %s\n\n' "$cc_mark" "$?"

@@ -88,8 +88,8 @@ NOT_IN_EVERY_SH = {
     "options of read": r"\bread\s+-[^r\s]",
     "==": r"\[ [^]]*==",
     "braces": r"\{\w+\.\.\w+\}",
-    # bash before 4 takes the ) of a pattern for the end of $( )
-    "case in $( )": r"\$\([^()]*\bcase\b",
+    # bash before 4 takes the ) of a pattern without its ( for the end of $( )
+    "case in $( )": r"\$\([^()]*\bcase\b[^()]*\bin\s+[^(\s]",
 }
 STEPS: tuple[Step, ...] = ("light", "heavy", "follow")
 TEXTS = {

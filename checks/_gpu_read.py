@@ -16,9 +16,11 @@ NO_VALUE = re.compile(r"\[.*\]|N/A|")
 BROKEN = re.compile(r"\[?(.*Unknown Error|.*is lost.*|.*requires (?:reset|restart).*|ERR!)\]?")
 # of the table for people, whatever its layout: "Driver Version: 390.12", since 610 "KMD Version"
 DRIVER = re.compile(r"\b(?:driver|kmd) version\s*:\s*([0-9][0-9.]{0,15})", re.IGNORECASE)
-CUDA = re.compile(r"\bcuda (?:umd )?version\s*:\s*([0-9][0-9.]{0,15}|N/A|Not Found)", re.IGNORECASE)
+CUDA = re.compile(
+    r"\bcuda (?:umd )?version\s*:\s*([0-9][0-9.]{0,15}|N/A|Not Found|ERR!)", re.IGNORECASE
+)
 DRIVER_ELEMENT = re.compile(r"<(?:driver|kmd)_version>([0-9][0-9.]{0,15})<")
-CUDA_ELEMENT = re.compile(r"<cuda_(?:umd_)?version>([0-9][0-9.]{0,15}|N/A|Not Found)<")
+CUDA_ELEMENT = re.compile(r"<cuda_(?:umd_)?version>([0-9][0-9.]{0,15}|N/A|Not Found|ERR!)<")
 VERSION = re.compile(r"\b([0-9]{3}\.[0-9]{1,4}(?:\.[0-9]{1,4})?)\b")
 
 

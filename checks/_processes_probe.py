@@ -93,7 +93,8 @@ table=$(every_stat | awk -v strays="$strays" '
         parent[$1] = f[2]
         started[$1] = f[20]
         if (f[1] == "D" && ++waiting <= 40) print "D/" $1
-        if ((f[1] == "Z" || f[1] == "X") && ++dead <= 400) print "Z/" $1 "/" f[2]
+        # with more threads than one, only the first has ended and the others run
+        if ((f[1] == "Z" || f[1] == "X") && f[18] < 2 && ++dead <= 400) print "Z/" $1 "/" f[2]
     }
     END {
         if (strays == "always" || (strays == "slurmd" && slurmd))

@@ -181,8 +181,9 @@ def _driver(facts: Facts, found: Versions, options: Options) -> Iterator[Finding
             yield warn("driver", f"{message}, should be one that is kept up", NEWER_BRANCH)
             return
     yield ok("driver", message)
-    if found.cuda in ("N/A", "Not Found"):
-        message = f"nvidia-smi finds no libcuda.so.1 (CUDA version: {found.cuda})"
+    if found.cuda in ("N/A", "Not Found", "ERR!"):
+        finds = "cannot use" if found.cuda == "ERR!" else "finds no"
+        message = f"nvidia-smi {finds} libcuda.so.1 (CUDA version: {found.cuda})"
         yield warn("libcuda", message, GET_LIBCUDA)
 
 

@@ -79,7 +79,8 @@ def heard_by(told: Facts) -> Heard | None:
     error = ""
     if not records:
         status = told["asked.status"]
-        error = "no answer within 10 s" if status == "124" else told.get("asked.error", "").strip()
+        hung = status in ("124", "137")  # ended, or killed as it did not end
+        error = "no answer within 10 s" if hung else told.get("asked.error", "").strip()
         error = error.splitlines()[-1][:300] if error else "scontrol told no nodes"
     return Heard(names_of(records), read_ping(told.get("asked.ping", "")), error)
 

@@ -267,7 +267,7 @@ if [ "$ask" != never ] && [ "$ask" != here ]; then
         status=127 said='no scontrol'
     fi
     case $status$said in
-    0* | 124* | *'timed out'* | *contact*) ;; # sinfo would wait as long for the same
+    0* | 124* | 137* | *'timed out'* | *contact*) ;; # sinfo would wait as long for the same
     *)
         if have sinfo && rows=$(within 9 sinfo -h -N -o '%N %P %t' 2>/dev/null); then
             status=0 said=$rows

@@ -132,7 +132,7 @@ def _slurmd(facts: Facts) -> Iterator[Finding]:
     last = said[-1].strip()[:200] if said else "no word"
     if status is None:
         yield ok("slurmd", "slurmd runs")
-    elif status == "124":
+    elif status in ("124", "137"):
         yield fail("answer", "slurmd runs, and gives no answer to scontrol within 4 s", ANSWER)
     elif status != "0" and ("refused" in last or "timed out" in last):
         yield fail("answer", f"slurmd runs, and does not answer scontrol: {last}", ANSWER)

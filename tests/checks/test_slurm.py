@@ -269,6 +269,10 @@ def test_a_slurmd_that_does_not_run_is_one_finding() -> None:
             ["fail answer: slurmd runs, and gives no answer to scontrol within 4 s", ROOM],
         ),
         (
+            {"answer_status": "137", "answer": "Killed"},
+            ["fail answer: slurmd runs, and gives no answer to scontrol within 4 s", ROOM],
+        ),
+        (
             # as Slurm 22.05.8 said it
             {
                 "answer_status": "1",
@@ -586,6 +590,29 @@ def test_a_node_of_which_nobody_could_be_asked_is_no_pass() -> None:
     assert [(f.status.value, f.message) for _, f in found] == [
         ("unknown", "the node's state was not told: no scontrol on this machine, nor on any node")
     ]
+
+
+@pytest.mark.parametrize(
+    ("status", "error", "said"),
+    [
+        ("124", "", "fail controller: no slurmctld answers: no answer within 10 s"),
+        ("137", "Killed", "fail controller: no slurmctld answers: no answer within 10 s"),
+        (
+            "1",
+            "slurm_load_node error: Protocol authentication error",
+            "unknown state: the node's state was not told: slurm_load_node error: Protocol"
+            " authentication error",
+        ),
+    ],
+)
+def test_an_asker_that_was_not_answered(status: str, error: str, said: str) -> None:
+    compare = CHECKS["slurm"].compare
+    assert compare
+    told = {**SLURM, "asked.status": status, "asked.error": error, "asked.ping": ""}
+    found = list(compare({"n1": Facts(told)}, {"n1": options_of("slurm")}))
+    ((_, finding),) = [one for one in found if one[1].code in ("controller", "state")]
+    assert f"{finding.status.value} {finding.code}: {finding.message}" == said
+    assert finding.remedy and ("munge" in finding.remedy.text) == ("authentication" in error)
 
 
 def test_ten_thousand_nodes_fit_into_one_answer(tmp_path: Path) -> None:

@@ -30,11 +30,13 @@ class Heard(NamedTuple):
     """What one asker heard of its controller.
 
     error: why there are no nodes, "" where there are.
+    version: the controller's; "" where not told.
     """
 
     nodes: dict[str, Record]
     controllers: list[Controller]
     error: str
+    version: str = ""
 
 
 def tolerance_of(wishes: Wishes) -> Tolerance:
@@ -82,7 +84,8 @@ def heard_by(told: Facts) -> Heard | None:
         hung = status in ("124", "137")  # ended, or killed as it did not end
         error = "no answer within 10 s" if hung else told.get("asked.error", "").strip()
         error = error.splitlines()[-1][:300] if error else "scontrol told no nodes"
-    return Heard(names_of(records), read_ping(told.get("asked.ping", "")), error)
+    version = told.get("asked.version", "")
+    return Heard(names_of(records), read_ping(told.get("asked.ping", "")), error, version)
 
 
 def best_of(heard: Sequence[Heard]) -> Heard | None:
@@ -135,7 +138,8 @@ def _of_node(node: str, told: Facts, heard: Heard | None, wishes: Wishes) -> Ite
         silent = silent or finding.status.value == "fail"
         yield finding
     if record is not None:
-        yield from judge_record(told, record, tolerance_of(wishes))
+        known = Facts({**told, "controller_version": heard.version})
+        yield from judge_record(known, record, tolerance_of(wishes))
     elif heard.nodes:
         message = "slurmd is to run here, and Slurm has no node of this name"
         yield unknown("state", message)

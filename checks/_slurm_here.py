@@ -1,5 +1,6 @@
 """The controller asked from this machine, once for all nodes: facts for each of them."""
 
+import re
 import shutil
 import subprocess
 import time
@@ -32,6 +33,7 @@ def facts(targets: Sequence[Target]) -> dict[str, dict[str, str]]:
         return {}
     until = time.monotonic() + ALL_WITHIN
     ping = _start(scontrol, "ping")
+    settings = _start(scontrol, "show", "config")
     nodes = _start(scontrol, "show", "node", "--json")
     said = _finish(nodes, until)
     records = read_nodes(said.text)
@@ -41,6 +43,9 @@ def facts(targets: Sequence[Target]) -> dict[str, dict[str, str]]:
         records = read_nodes(said.text)
     pinged = _finish(ping, until)
     found = {"here.ping": pinged.text.strip()}
+    version = re.search(r"(?m)^SLURM_VERSION\s*=\s*(\S{1,40})$", _finish(settings, until).text)
+    if version:
+        found["here.version"] = version[1]
     if not records:
         found["here.error"] = error_of(said)
     by_name = names_of(records)

@@ -70,7 +70,8 @@ read_conf() {
                 if (!keys) {
                     if (key ~ /pass/) sub(/=.*/, "=...", line)
                     print line
-                } else if (key ~ /^(clustername|slurmdspooldir|slurmdpidfile|debugflags)$/) {
+                } else if (key ~ /^(clustername|slurmdspooldir|slurmdpidfile|debugflags)$/ ||
+                    key ~ /^(slurmdparameters|slurmctldparameters|fastschedule)$/) {
                     sub(/^[^=]*=/, "", line); gsub(/"/, "", line)
                     print key, line
                 }
@@ -102,7 +103,7 @@ fact installed "$installed"
 host=
 read -r host 2>/dev/null <"$ROOT/proc/sys/kernel/hostname"
 fact host "$host"
-spool='/var/spool/slurmd' pidfile='/run/slurmd.pid' cluster='' flags='' files=''
+spool='/var/spool/slurmd' pidfile='/run/slurmd.pid' cluster='' flags='' files='' parameters=''
 if [ "${conf#/}" != "$conf" ]; then
     said=$(read_conf 1)
     IFS=$cc_nl
@@ -115,6 +116,7 @@ if [ "${conf#/}" != "$conf" ]; then
         'slurmdspooldir '*) spool=$value ;;
         'slurmdpidfile '*) pidfile=$value ;;
         'debugflags '*) flags=$value ;;
+        slurm*parameters\ * | 'fastschedule '*) parameters="$parameters$line;" ;;
         esac
     done
     limits=$ROOT${conf%/*}/cgroup.conf
@@ -130,6 +132,7 @@ if [ "${conf#/}" != "$conf" ]; then
 fi
 fact cluster "$cluster"
 fact flags "$flags"
+fact parameters "$parameters"
 
 # the process slurmd: by its file, which may be stale, then by name
 slurmd='' name=''
@@ -248,6 +251,18 @@ case $load/$steps in
 */*=\ NONE* | */) look_waiting ;;
 *) fact waiting '' ;;
 esac
+
+# What the node has, as slurmd counts it; it writes nothing and asks no controller. It may look at
+# the GPUs for that: read up to the mark, for what hangs in their driver keeps the pipe open.
+if [ "$installed" = yes ]; then
+    said=$({
+        within 5 slurmd -C 2>/dev/null
+        printf '\n%s %s\n\n' "$cc_mark" "$?"
+    } | sed -n -e "/^$cc_mark /{s/^[^ ]*/status/p;q;}" -e 99q -e '/RealMemory=/p')
+    fact hardware_status "${said##*status }"
+    said=${said%%status *}
+    fact hardware "${said%"$cc_nl"}"
+fi
 """
 )
 
@@ -276,6 +291,8 @@ if [ "$ask" != never ] && [ "$ask" != here ]; then
     esac
     fact asked.status "$status"
     if [ "$status" = 0 ]; then
+        have scontrol && fact asked.version "$(within 4 scontrol show config 2>/dev/null |
+            sed -n 's/^SLURM_VERSION[[:space:]]*=[[:space:]]*//p')"
         printf '%s\n' "$said" | awk '
             function word(key,   at, rest) {
                 at = index($0, " " key "=")
@@ -284,10 +301,13 @@ if [ "$ask" != never ] && [ "$ask" != here ]; then
                 sub(/ .*/, "", rest)
                 return rest
             }
+            BEGIN { split("CPUTot Sockets CoresPerSocket ThreadsPerCore RealMemory", keys, " ") }
             !/^NodeName=/ { if (NF == 3 && !($0 in seen)) { seen[$0] = 1; print } next }
             {
                 name = $1; sub(/^NodeName=/, "", name)
                 host = word("NodeHostName"); gres = word("Gres")
+                size = ""
+                for (n = 1; n <= 5; n++) size = size " " keys[n] "=" word(keys[n])
                 at = index($0, " Reason=")
                 if (at || (host != "" && host != name)) {
                     end = ""
@@ -296,9 +316,9 @@ if [ "$ask" != never ] && [ "$ask" != here ]; then
                         end = substr($0, RSTART && RSTART < at ? RSTART : at)
                     }
                     print "NodeName=" name " NodeHostName=" host " NodeAddr=" word("NodeAddr") \
-                        " State=" word("State") " Gres=" gres end
+                        " State=" word("State") " Gres=" gres size end
                 } else {
-                    kind = word("State") " Gres=" gres
+                    kind = word("State") " Gres=" gres size
                     if (kind in nodes) nodes[kind] = nodes[kind] "," name
                     else nodes[kind] = name
                 }

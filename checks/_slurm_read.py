@@ -68,6 +68,33 @@ _SET_BY = re.compile(
 )
 
 
+class Size(NamedTuple):
+    """A node's processors and memory (MiB), as configured or as found."""
+
+    cpus: int
+    sockets: int
+    cores: int
+    threads: int
+    memory: int
+
+    @property
+    def units(self) -> int:
+        """Threads of all cores of all sockets."""
+        return self.sockets * self.cores * self.threads
+
+    @property
+    def layout(self) -> str:
+        """ "2*32*2"."""
+        return f"{self.sockets}*{self.cores}*{self.threads}"
+
+    @property
+    def words(self) -> str:
+        return f"{self.cpus} CPUs and {self.memory} MiB of memory"
+
+
+_SIZE = ("CPUTot", "Sockets", "CoresPerSocket", "ThreadsPerCore", "RealMemory")
+
+
 class Record(NamedTuple):
     """A node as Slurm has it.
 
@@ -75,6 +102,7 @@ class Record(NamedTuple):
     states: in capitals, without signs: {"IDLE", "DRAIN"}.
     gres: as configured, "gpu:a100:4(S:0-1)"; "" for none.
     reason, by, since: why the state is so, who said so and when; "" where not told.
+    size: as configured; None where not told.
     """
 
     names: tuple[str, ...]
@@ -83,6 +111,7 @@ class Record(NamedTuple):
     reason: str = ""
     by: str = ""
     since: str = ""
+    size: Size | None = None
 
     @property
     def state(self) -> str:
@@ -93,6 +122,8 @@ class Record(NamedTuple):
         """The record as `read_nodes` reads it again."""
         words = [f"NodeName={self.names[0]}", f"NodeHostName={','.join(self.names[1:])}"]
         words += [f"State={self.state}", f"Gres={self.gres or '(null)'}"]
+        if self.size:
+            words += [f"{key}={number}" for key, number in zip(_SIZE, self.size, strict=True)]
         if self.reason:
             reason = " ".join(self.reason.split("\n"))
             words.append(f"Reason={reason} [{self.by or '?'}@{self.since or 'Unknown'}]")
@@ -164,12 +195,25 @@ def _of_paragraph(lines: Sequence[str]) -> Iterator[Record]:
     gres = "" if gres in ("(null)", "N/A") else gres
     if kind == "Nodes":
         for name in names:
-            yield Record((name,), states, gres)
+            yield Record((name,), states, gres, size=_size(head))
         return
     others = f"{_word(head, 'NodeHostName')},{_word(head, 'NodeAddr')}".split(",")
     known = dict.fromkeys([names[0], *(name for name in others if name)])
     own = next((line.strip() for line in lines if line.startswith("   Reason=")), "")
-    yield Record(tuple(known), states, gres, *_reason(f" {own}" if own else head))
+    why = _reason(f" {own}" if own else head)
+    yield Record(tuple(known), states, gres, *why, size=_size(head))
+
+
+def _size(text: str) -> Size | None:
+    """What is configured, where all of it is told."""
+    return _size_of([_word(text, key) for key in _SIZE])
+
+
+def _size_of(values: Sequence[object]) -> Size | None:
+    words = [str(value) for value in values]
+    if not all(re.fullmatch("[0-9]{1,12}", word) for word in words):
+        return None
+    return Size(*(int(word) for word in words))
 
 
 def _word(text: str, key: str) -> str:
@@ -244,6 +288,9 @@ def _of_node(entry: Mapping[str, Any]) -> Record:
         _text(entry.get("reason")).strip(),
         _text(entry.get("reason_set_by_user")) if entry.get("reason") else "",
         _when(entry.get("reason_changed_at")),
+        _size_of(
+            [entry.get(key) for key in ("cpus", "sockets", "cores", "threads", "real_memory")]
+        ),
     )
 
 

@@ -58,6 +58,12 @@ HARDWARE = Remedy(
     " processors are missing, look for failed hardware or a changed BIOS setting; if slurm.conf"
     " asks for too much (RealMemory must be a little less than is installed), correct it there."
 )
+VERSION = Remedy(
+    "Bring the node's slurmd to the release of its slurmctld. slurmctld is brought up to date"
+    " before the nodes, and takes those of the two major releases before its own (three from 24.11"
+    " on), none newer.",
+    disturbs=True,
+)
 REBOOTED = Remedy(
     "Find out why the node went down before you resume it: `last -x`, the journal of the boot"
     " before (`journalctl -b -1 -e`), the BMC's event log. ReturnToService=2 lets nodes come back"

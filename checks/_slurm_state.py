@@ -36,10 +36,14 @@ from ._slurm_remedies import (
     SPOOL_FULL,
     SPOOL_GONE,
     START_SLURMD,
+    VERSION,
 )
+from ._slurm_size import judge_size, judge_version, size_now, version_trouble
 
 # A reason that a script of the site gave after a finding of ours.
 OWN = "clustercheck"
+
+_LOW = re.compile("low (real ?memory|cpus|socket|tmpdisk|core)")
 
 # What slurmd and slurmctld themselves write as a reason (their source, 22.05 to 24.11), and health
 # check programs: such a drain is nobody's decision, whoever it is written down for.
@@ -79,8 +83,13 @@ def judge_record(facts: Facts, record: Record, tolerance: Tolerance) -> Iterator
         if states & {"NOT_RESPONDING", "UNKNOWN"} and not states & {"DRAIN", "ERROR", "FAIL"}:
             return
     yield _judge_state(facts, record, states, tolerance)
-    if not states & (ASLEEP | {"FUTURE"}):
-        yield from _judge_gres(facts, record)
+    if states & (ASLEEP | {"FUTURE"}):
+        return
+    yield from _judge_gres(facts, record)
+    if not _LOW.search(record.reason.lower()[:500]):  # else it is the state's cause
+        yield from judge_size(facts, record)
+    if not (version_trouble(facts) and "NOT_RESPONDING" in states):  # the same
+        yield from judge_version(facts)
 
 
 def _judge_state(
@@ -96,6 +105,8 @@ def _judge_state(
         return warn("state", f"{said}, a reboot is planned; {_why(record, 'asked for')}", PLANNED)
     if states & BROKEN or ("NOT_RESPONDING" in states and not states & ASLEEP):
         cause = _cause(facts, record, SILENT if "NOT_RESPONDING" in states else LOOK_FIRST)
+        if "NOT_RESPONDING" in states and (trouble := version_trouble(facts)):
+            cause = Cause(f"; {trouble}", VERSION)
         message = f"{said}, should be in service; {_why(record, 'set')}{cause.words}"
         return fail("state", message, cause.remedy)
     if "DRAIN" in states:
@@ -147,8 +158,8 @@ def _cause(facts: Facts, record: Record, otherwise: Remedy) -> Cause:
         return Cause(_devices(facts), GRES)
     if "unexpectedly rebooted" in reason:
         return Cause("", REBOOTED)
-    if re.match("low (real ?memory|cpus|socket|tmpdisk|core)", reason):
-        return Cause("", HARDWARE)
+    if _LOW.search(reason[:500]):
+        return Cause(size_now(facts, record), HARDWARE)
     if "not responding" in reason:
         return Cause("", SILENT)
     return Cause("", otherwise)

@@ -57,6 +57,7 @@ from ._slurm_remedies import (
     SPOOL_MISSING,
     SPOOL_MODE,
     START_SLURMD,
+    VERSION,
 )
 from ._slurm_state import judge_controllers, judge_record
 
@@ -95,8 +96,9 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
     installed, conf = facts["installed"], facts["conf"]
     if "here.node" in facts:
         yield from judge_controllers(read_ping(facts.get("here.ping", "")), "")
+        known = Facts({**facts, "controller_version": facts.get("here.version", "")})
         for record in read_nodes(facts["here.node"]):
-            yield from judge_record(facts, record, tolerance_of(options))
+            yield from judge_record(known, record, tolerance_of(options))
     if installed not in ("yes", "no") or not (conf.startswith("/") or conf in CONF_WORDS):
         yield unknown("slurmd", "whether Slurm is installed cannot be read")
         return
@@ -211,7 +213,7 @@ CODES = {
         (
             *(ASK_WHO, OWN_DRAIN, LOOK_FIRST, KILL_TASK, KILL_TASK_GONE, SPOOL_FULL, SPOOL_GONE),
             *(GRES, HARDWARE, REBOOTED, SILENT, PLANNED, REGISTER, ASKER),
-            *(SAME_KEY, SAME_RELEASE),
+            *(SAME_KEY, SAME_RELEASE, VERSION),
         ),
     ),
     "controller": Code(
@@ -226,6 +228,16 @@ CODES = {
     ),
     "spool_mode": Code("Who may write to SlurmdSpoolDir.", (SPOOL_MODE,)),
     "gres": Code("GPUs that Slurm counts on, against device files on the node.", (GRES,)),
+    "size": Code(
+        "What `slurmd -C` finds on the node (CPUs, sockets * cores * threads, memory), against what"
+        " Slurm's configuration says. With less the node is not taken (INVALID_REG), but for"
+        " SlurmdParameters=config_overrides; more is normal.",
+        (HARDWARE,),
+    ),
+    "version": Code(
+        "The release of slurmd, which may be some behind that of its slurmctld, and never newer.",
+        (VERSION,),
+    ),
     "conf": Code(
         "What slurm.conf, its includes and cgroup.conf say, against those of the other nodes."
         " Comments and blanks do not count.",
@@ -241,7 +253,7 @@ CHECK = Check(
     codes=CODES,
     probe=PROBE,
     probe_options=("ask",),
-    limit=30,
+    limit=35,
     after=("munge",),
     follow_probe=FOLLOW_PROBE,
     follow=follow,

@@ -115,7 +115,7 @@ class Cluster:
             process.kill()
             process.wait()
 
-    def slurmd(self) -> subprocess.Popen[bytes]:
+    def slurmd(self, state: str = "State=IDLE") -> subprocess.Popen[bytes]:
         """Start n1's, or skip where there may be no namespace for it."""
         system = self.folder / "sbin"
         system.mkdir(exist_ok=True)
@@ -129,7 +129,7 @@ class Cluster:
         time.sleep(0.5)
         if process.poll() is not None and os.geteuid() != 0:
             pytest.skip("a mount namespace needs root")
-        self.until(lambda: "State=IDLE" in self.scontrol("show", "node", "n1", "-o"))
+        self.until(lambda: state in self.scontrol("show", "node", "n1", "-o"))
         return process
 
     def scontrol(self, *words: str) -> str:
@@ -163,7 +163,7 @@ class Cluster:
                 | {"/proc/sys/kernel/hostname": f"{name}.cluster.example\n".encode()}
             )
         case.nodes["n1"].files |= {
-            "shim/slurmd": b"exit 0",
+            "shim/slurmd": f'exec env {words} {tool("slurm", "slurmd-wlm")} "$@"'.encode(),
             "/proc/77/comm": b"slurmd\n",
             "/proc/77/cmdline": b"slurmd\0-D\0-N\0n1\0",
             f"{self.folder}/spool/n1/": b"",
@@ -209,6 +209,8 @@ def test_a_slurmd_that_answers_and_one_that_does_not(cluster: Cluster, tmp_path:
     said = cluster.found(tmp_path / "one")["n1"]
     assert any(line.startswith("pass slurm.slurmd: slurmd (2") for line in said), said
     assert "pass slurm.state: IDLE" in said
+    assert [line for line in said if line.startswith("pass slurm.size: slurmd -C finds ")]
+    assert [line for line in said if line.startswith("pass slurm.version: slurmd 2")]
     assert [line for line in said if line.startswith("pass slurm.spool: ")]
     assert "pass slurm.conf: slurm.conf is the same on all nodes" in said
     cluster.end(slurmd)
@@ -217,6 +219,29 @@ def test_a_slurmd_that_answers_and_one_that_does_not(cluster: Cluster, tmp_path:
         line.startswith("fail slurm.answer: slurmd runs, and does not answer scontrol: ")
         for line in said
     ), said
+
+
+class Greedy(Cluster):
+    """Its configuration has more memory for n1 than any machine that runs tests."""
+
+    def _conf(self, plugins: str) -> str:
+        conf = super()._conf(plugins).replace("SlurmdParameters=config_overrides\n", "")
+        return conf.replace("RealMemory=100\n", "RealMemory=99999999\n", 1)
+
+
+def test_a_node_with_less_memory_than_configured(
+    tmp_path_factory: pytest.TempPathFactory, tmp_path: Path
+) -> None:
+    """As slurmctld itself says it; one finding."""
+    with contextlib.ExitStack() as stack:
+        cluster = Greedy(tmp_path_factory.mktemp("slurm"), stack)
+        cluster.slurmd("INVALID_REG")
+        said = cluster.found(tmp_path / "drained")["n1"]
+        (state,) = [line for line in said if line.startswith("fail ")]
+        assert "DRAIN+INVALID_REG, should be in service; " in state
+        assert ": Low RealMemory" in state
+        assert state.endswith(" MiB of memory, should be 99999999 MiB")
+        assert state.count("slurmd -C finds ") == 1
 
 
 def test_a_controller_that_is_stopped_and_one_that_is_gone(
@@ -252,3 +277,5 @@ def test_this_machine_asks(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) ->
     assert "here.node" in told["n1"]
     assert "here.node" not in told["login"]
     assert " is UP" in told["login"]["here.ping"]
+    assert "CPUTot=1 Sockets=1 CoresPerSocket=1 ThreadsPerCore=1" in told["n1"]["here.node"]
+    assert told["n1"]["here.version"].startswith("2")

@@ -65,7 +65,7 @@ pytest: .venv/ready
 
 lab-test: .venv/ready
 	@echo '== make lab-test: real nodes with real faults'
-	@.venv/bin/pytest tests/lab
+	@.venv/bin/pytest -n 2 --dist loadfile tests/lab
 
 bench: .venv/ready
 	@.venv/bin/python -m benchmarks.fan_out --nodes 100 --window 32 --rounds 1 $(ARGS)

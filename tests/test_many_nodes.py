@@ -32,7 +32,9 @@ def inventory(shared_host: Host, tmp_path_factory: pytest.TempPathFactory) -> It
 
 def test_sixty_four_nodes_in_one_go(host: Host, inventory: Path) -> None:
     began = time.monotonic()
-    done = clustercheck("run", "-i", inventory, *ssh_words(host), "--format", "json")
+    # All 64 are this machine: what all checks cost would be 64 times that of a node.
+    words = ["-c", "answers,ntp,selinux,tmp", "--format", "json"]
+    done = clustercheck("run", "-i", inventory, *ssh_words(host), *words)
     wall = time.monotonic() - began
     assert done.status in (2, 3), done.err
     report = json.loads(done.out)

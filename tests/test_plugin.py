@@ -209,17 +209,17 @@ def test_a_real_plugin_of_the_distribution(tmp_path: Path) -> None:
     own, machines = (Path(top, "usr/lib/nagios/plugins") for top in (TOOLS / "plugins", "/"))
     folder = own if own.exists() else machines
     text = (
-        f"[check:disk]\ncommand = {folder}/check_disk -w 1 -c 0 -p /\n"
+        f"[check:space]\ncommand = {folder}/check_disk -w 1 -c 0 -p /\n"
         f"[check:load]\ncommand = {folder}/check_load -w 0,0,0 -c 9999,9999,9999\n"
         f"[check:procs]\ncommand = {folder}/check_procs -c 1:1 -C no-such-process\n"
     )
     found = asked(*loaded(tmp_path, text)).nodes["here"].findings
     assert {name: findings[0].code for name, findings in found.items()} == {
-        "disk": "ok",
+        "space": "ok",
         "load": "warning",
         "procs": "critical",
     }
-    assert found["disk"][0].message.startswith("DISK OK - free space: / ")
+    assert found["space"][0].message.startswith("DISK OK - free space: / ")
     assert found["load"][0].value is not None
 
 

@@ -293,7 +293,7 @@ def test_a_server_that_stops_while_writing_is_timed(lab: Lab) -> None:
             wait_for_file(lab, WRITTEN)
             with frozen(lab):
                 report = report_of(process)
-        assert time.monotonic() - began < 100
+        assert time.monotonic() - began < 180
     assert bad(report) == {"mounted": ["fail nfs.server §1"]}
     message = report.bad("mounted")[0].message
     assert message.startswith(

@@ -72,9 +72,17 @@ def test_one_dead_name_server_is_one_finding(report: Callable[[str], Report]) ->
 
 def test_odd_and_sound(lab: Lab) -> None:
     names = [spec.name for spec in [*HEALTHY, *SOUND]]
-    report = checked(lab, names)
+    # On a busy machine a shell may take its time. That `behind` cannot be reached is the next test.
+    report = checked(lab, names, "--skip", "reach", "-o", "login.warn_seconds=9")
     assert {name: report.bad(name) for name in names} == {name: [] for name in names}
     assert report.status == 0
+
+
+def test_a_node_that_takes_logins_from_one_place_only(lab: Lab) -> None:
+    names = [*(spec.name for spec in HEALTHY), "behind"]
+    report = checked(lab, names, "-c", "reach")
+    assert [found.brief for found in report.bad("behind")] == ["warn reach.unreached"]
+    assert report.blamed() == {"behind"}
 
 
 def test_a_small_trunk_between_two_racks_is_no_nodes_fault(lab: Lab) -> None:

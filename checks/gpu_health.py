@@ -265,7 +265,7 @@ def _not_told(facts: Facts, found: list[Board]) -> Iterator[Finding]:
 
 
 CHECK = Check(
-    title="GPUs: Xid, memory errors, links, clocks and what the driver asks for",
+    title="GPUs: Xid, memory errors, links, clocks, and the driver's advice",
     options=Options(),
     judge=judge,
     codes={

@@ -248,7 +248,7 @@ def _labels(some: list[str] | None) -> str:
 
 
 CHECK = Check(
-    title="memory: available, installed, its errors, and processes lost for want of it",
+    title="Memory: available, installed, its errors, and processes lost for it",
     options=Options(),
     judge=judge,
     codes={

@@ -74,6 +74,7 @@ FULL = {
     "meminfo": "MemTotal:263716864 MemAvailable:2516582 SwapTotal:8388608 SwapFree:100 "
     "AnonPages:1000000 Shmem:210000000 SUnreclaim:9000000 HardwareCorrupted:4 "
     "HugePages_Total:90000 HugePages_Free:80000 Hugepagesize:2048 Hugetlb:184320000 ",
+    "zfs": "1048576",
     "job": "",
     "pressure": "avg10=0.00 avg60=20.10 avg300=0.00 total=0",
     "edac": "mc0 12000 1 86400\ndimm mc0 12000 1 CPU_SrcID#0_MC#0_Chan#0_DIMM#0\nmc1 0 0 -",

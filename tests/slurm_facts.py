@@ -33,6 +33,18 @@ ASKED = {
     "waiting": "ps\n 41022 D rpc_wait_bit_killable python3",
     "lines": "file /etc/slurm/slurm.conf\nClusterName=demo\nSlurmdTimeout=300",
 }
+# One of which this machine has heard, with the numbers of a node of the samples.
+HERE = {
+    **SLURM,
+    "here.ping": "Slurmctld(primary) at ctl is UP",
+    "here.version": "24.11.5",
+    "here.node": "NodeName=node01 NodeHostName=node01 State=IDLE Gres=gpu:a100:4 CPUTot=64"
+    " Sockets=2 CoresPerSocket=16 ThreadsPerCore=2 RealMemory=515000",
+    "hardware": "NodeName=node01 CPUs=64 Boards=1 SocketsPerBoard=2 CoresPerSocket=16"
+    " ThreadsPerCore=2 RealMemory=515848",
+    "hardware_status": "0",
+    "parameters": "slurmctldparameters node_reg_mem_percent=95;",
+}
 STOPPED = {**SLURM, "slurmd": "stopped", "asked.status": "1", "asked.error": "Unable to contact"}
 MUNGE = {
     "installed": "yes",

@@ -349,9 +349,9 @@ fi
     settings
     cards
     set_as_fields
-    mounts
     names
     files
     versions
+    mounts # last: where an automounter has hundreds, what does not fit is mounts
 } | head -c 16000 | lines fields
 """

@@ -54,6 +54,7 @@ from ._fingerprint_fields import (
     SAME_VERSION,
     class_of,
     fields,
+    is_cut,
     kind_of,
     place_of,
 )
@@ -103,7 +104,8 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
         return
     text = "\n".join(f"{name} {found[name]}" for name in sorted(found))
     digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
-    yield ok("taken", f"{len(found)} fields, in one number {digest[:12]}")
+    rest = "; mounts that did not fit into 16 KB are left out" if is_cut(facts) else ""
+    yield ok("taken", f"{len(found)} fields, in one number {digest[:12]}{rest}")
     yield from _gpu_settings(facts, options)
     differs = False
     for name, value in sorted(options.expected().items(), key=lambda of: (place_of(of[0]), of)):

@@ -298,6 +298,23 @@ def test_name_servers_behind_systemd_resolved(tmp_path: Path, shell: str) -> Non
     assert found["resolv.upstream"] == "10.0.0.53"
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+def test_hundreds_of_mounts_push_nothing_else_out(tmp_path: Path, shell: str) -> None:
+    """An automounter's; the last one is cut off in its middle and counts for nothing."""
+    node = MadeUpNode(tmp_path)
+    lines = [f"nfs:/home/u{n} /home/u{n} nfs4 rw,noatime,vers=4.2,hard 0 0\n" for n in range(900)]
+    node.file("/proc/mounts", "".join(lines))
+    node.says("slurmd", "slurm 23.11.6\n")
+    told = node.probe("fingerprint", shell=shell)
+    found = fields_of(told)
+    assert found["version.slurm"] == "slurm 23.11.6"
+    assert {value for name, value in found.items() if name.startswith("mount.")} == {"nfs4 noatime"}
+    assert len(told["fields"]) <= 16_001
+    assert judged("fingerprint", told)[0].endswith(
+        "; mounts that did not fit into 16 KB are left out"
+    )
+
+
 def test_every_field_that_is_told_says_what_it_is() -> None:
     """A field without a line in KINDS may vary: none does by oversight."""
     module = importlib.import_module("clustercheck.checks._fingerprint_fields")

@@ -15,7 +15,8 @@ from clustercheck.report import TROUBLE, NodeResult, Report
 # What is the cause of what stands after it: mended in this order, the least is done twice. A check
 # that is not named stands before what nodes should have alike.
 CAUSES = (
-    *("access", "login", "disk", "memory", "link", "bond", "ib", "mtu", "retrans", "dns", "ntp"),
+    *("access", "login", "disk", "memory", "link", "bond", "ib", "mtu", "retrans", "dns"),
+    *("reach", "ntp"),
     *("selinux", "mounts", "nfs", "tmp", "munge", "slurm", "services", "gpu", "gpu_health"),
     *("processes",),
 )
@@ -27,6 +28,7 @@ CLOSER: Mapping[str, Mapping[str, object]] = {"nfs": {"throughput": True}}
 BOTH_SIDES: Mapping[str, Mapping[str, object]] = {
     "munge": {"across": True},
     "fingerprint": {"gpu_settings": True},  # to be held against each other
+    "reach": {"slurmd": True, "alone": "fail"},
 }
 
 

@@ -173,6 +173,24 @@ resolv.nameserver 10.0.0.54
 file.hosts 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
 """
 
+REACH = {
+    "peers": "4",
+    "slurmd": "yes",
+    "tool": "bash",
+    "known_hosts": "yes",
+    **{f"target@node{n:02}": f"10.0.0.{n}" for n in (2, 3, 4, 5)},
+    **{f"port@node{n:02}": "22" for n in (2, 3, 4, 5)},
+    **{f"slurmd@node{n:02}": word for n, word in ((2, "open"), (3, "silent"), (4, "refused"))},
+    "ssh@node02": "open",
+    "ssh@node03": "silent",
+    "ssh@node04": "no_route",
+    "ssh@node05": "no_name",
+    "key@node02": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIA",
+    "system@node02": "# Host node02 found: line 3\nnode02 ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIB",
+    "system@node03": "",
+    "user@node03": "node03 ssh-rsa AAAAB3NzaC1yc2EAAAADAQAB",
+}
+
 FULL: dict[str, list[dict[str, str]]] = {
     "bond": [link_facts.BOND],
     "disk": [storage_facts.DISK_FULL],
@@ -189,6 +207,7 @@ FULL: dict[str, list[dict[str, str]]] = {
     "munge": [slurm_facts.MUNGE],
     "nfs": [NFS],
     "ntp": [NTP, NTPQ, TIMESYNCD],
+    "reach": [REACH],
     "retrans": [link_facts.RETRANS, link_facts.RETRANS_IDLE],
     "processes": [processes_node.FULL],
     "selinux": [SELINUX],

@@ -155,7 +155,7 @@ cards() {
         class='' vendor='' model=''
         read -r class 2>/dev/null <"$place"
         case $class in
-        0x0300* | 0x0302* | 0x0380*) ;;
+        0x0300* | 0x0302* | 0x0380* | 0x1200*) ;;
         *) continue ;;
         esac
         read -r vendor 2>/dev/null <"${place%/class}/vendor"
@@ -172,16 +172,24 @@ cards() {
         NVRM*) tell gpu.driver "${line#*: }" ;;
         esac
     done 2>/dev/null <"$ROOT/proc/driver/nvidia/version"
-    for place in "$ROOT"/proc/driver/nvidia/gpus/*/information; do
-        [ -e "$place" ] || continue
-        while IFS=':' read -r key value; do
-            value=${value#"${value%%[! 	]*}"}
-            case $key in
-            Model*) printf 'gpu.model %s\n' "$value" ;;
-            'Video BIOS'*) printf 'gpu.vbios %s\n' "$value" ;;
-            esac
-        done <"$place"
-    done 2>/dev/null | sort | uniq -c | while read -r count key value; do
+    # AMD's, where it is not the kernel's own
+    from gpu.driver "$ROOT/sys/module/amdgpu/version"
+    {
+        for place in "$ROOT"/proc/driver/nvidia/gpus/*/information; do
+            [ -e "$place" ] || continue
+            while IFS=':' read -r key value; do
+                value=${value#"${value%%[! 	]*}"}
+                case $key in
+                Model*) printf 'gpu.model %s\n' "$value" ;;
+                'Video BIOS'*) printf 'gpu.vbios %s\n' "$value" ;;
+                esac
+            done <"$place"
+        done
+        for place in "$ROOT"/sys/bus/pci/drivers/amdgpu/*/vbios_version; do
+            first "$place"
+            tell gpu.vbios "$text"
+        done
+    } 2>/dev/null | sort | uniq -c | while read -r count key value; do
         tell "$key" "$count x $value"
     done
 }

@@ -254,6 +254,23 @@ def test_gpus_that_are_set_otherwise() -> None:
     ]
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+def test_gpus_of_amd(tmp_path: Path, shell: str) -> None:
+    node = MadeUpNode(tmp_path)
+    node.file("/sys/module/amdgpu/version", "6.7.0\n")
+    for number in range(4):
+        address = f"0000:0{number}:00.0"
+        node.file(f"/sys/bus/pci/drivers/amdgpu/{address}/vbios_version", "113-D65201-031\n")
+        for name, value in (("class", "0x120000"), ("vendor", "0x1002"), ("device", "0x740f")):
+            node.file(f"/sys/bus/pci/devices/{address}/{name}", f"{value}\n")
+    found = fields_of(node.probe("fingerprint", shell=shell))
+    assert {name: value for name, value in found.items() if name.startswith("gpu.")} == {
+        "gpu.cards.1002:740f": "4",
+        "gpu.driver": "6.7.0",
+        "gpu.vbios": "113-D65201-031",
+    }
+
+
 ETHTOOL = "driver: ixgbe\nversion: 5.14.0\nfirmware-version: 0x80000d7e, 1.2839.0\nbus-info: x\n"
 
 

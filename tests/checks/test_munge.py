@@ -13,6 +13,8 @@ import pytest
 from clustercheck import script
 from clustercheck.check import Facts, Status
 from clustercheck.facts import Reader
+from tests.command import clustercheck, ssh_words, write_inventory
+from tests.conftest import MakeHost
 from tests.made_up import CHECKS, MadeUpNode, judged, options_of
 from tests.shells import SHELLS, sh_folder, shell_words
 from tests.slurm_facts import MUNGE
@@ -507,3 +509,29 @@ def test_nodes_of_another_cluster_are_not_tried_with_these() -> None:
     ) in words
     options = dict.fromkeys(facts, options_of("munge"))
     assert check.follow(facts, options) == {} and not list(check.compare(facts, options))
+
+
+def test_a_run_over_ssh_tries_credentials_and_records_none(
+    make_host: MakeHost, tmp_path: Path
+) -> None:
+    """The nodes are one machine, whose munged refuses the second reading of a credential."""
+    host = make_host(layers=("slurm",))
+    host.run(
+        "mkdir -p /etc/munge /run/munge /var/log/munge /var/lib/munge\n"
+        "chmod 700 /etc/munge /var/log/munge /var/lib/munge\n"
+        "head -c 128 /dev/urandom >/etc/munge/munge.key\n"
+        "chmod 400 /etc/munge/munge.key\n"
+        "munged --force 2>&1"
+    )
+    lines = [f"n{last} host=127.0.0.{last}" for last in (1, 2, 3)]
+    inventory = write_inventory(tmp_path / "inventory.ini", host, lines)
+    kept = tmp_path / "kept"
+    words = ["-c", "munge,reach", "-i", str(inventory), *ssh_words(host)]
+    done = clustercheck("run", *words, "-v", "-o", "munge.across=yes", "--record", kept)
+    assert done.status == 0, done.out + done.err
+    assert "credentials of 2 other nodes are read here, and those of this node on 2" in done.out
+    texts = [file.read_text() for file in (kept / "nodes").iterdir()]
+    assert len(texts) == 3 and all("theirs@n" in text for text in texts)
+    assert not any("MUNGE:" in text for text in texts)
+    done = clustercheck("admit", "n3", *words)
+    assert done.out.startswith("n3: admit\nCompared with n[1-2].\n\nPassed: munge, reach\n")

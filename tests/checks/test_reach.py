@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from clustercheck.check import Facts, Finding, Status, Target
-from tests.host import Host, Keys, make_key
+from tests.host import Host
 from tests.made_up import CHECKS, MadeUpNode, judged, options_of
 from tests.shells import SHELLS
 
@@ -142,20 +142,6 @@ def test_slurmd_is_tried_where_it_listens_itself(tmp_path: Path, listening: int)
     assert (told.facts["slurmd"], told.facts["slurmd@n2"]) == ("yes", "open")
     told = node.told("reach", peers=peers)
     assert not told.facts.at("slurmd")
-
-
-@pytest.fixture
-def host(tmp_path: Path) -> Iterator[Host]:
-    folder = tmp_path / "host"
-    folder.mkdir()
-    keys = Keys(*(folder / name for name in ("plain", "locked", "stranger", "host")))
-    for key in (keys.plain, keys.stranger, keys.host):
-        make_key(key)
-    make_key(keys.locked, "a fine day")
-    (folder / "sshd").mkdir()
-    server = Host(folder / "sshd", keys)
-    yield server
-    server.close()
 
 
 @pytest.mark.parametrize("shell", SHELLS)

@@ -168,6 +168,7 @@ memory.transparent_huge_pages always [madvise] never
 sysctl.net/ipv4/tcp_rmem 4096	131072	6291456
 mount./home nfs4 nfs:/home rw,noatime,vers=4.2,addr=10.0.0.1
 gpu.cards.10de:20b2 8
+gpu.power_limit 7 x 400.00 W
 resolv.nameserver 10.0.0.53
 resolv.nameserver 10.0.0.54
 file.hosts 0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
@@ -195,7 +196,7 @@ FULL: dict[str, list[dict[str, str]]] = {
     "bond": [link_facts.BOND],
     "disk": [storage_facts.DISK_FULL],
     "dns": [DNS],
-    "fingerprint": [{"fields": FINGERPRINT}],
+    "fingerprint": [{"fields": FINGERPRINT, "gpu_settings": "asked"}],
     "gpu": [GPU, {**GPU, "gpus": GPU_TABLE, "apps": GPU_TABLE, "banner": GPU_TABLE}],
     "ib": [link_facts.IB, link_facts.IBSTAT],
     "link": [link_facts.LINK],
@@ -212,6 +213,6 @@ FULL: dict[str, list[dict[str, str]]] = {
     "processes": [processes_node.FULL],
     "selinux": [SELINUX],
     "services": [slurm_facts.SERVICES],
-    "slurm": [slurm_facts.ASKED, slurm_facts.STOPPED],
+    "slurm": [slurm_facts.ASKED, slurm_facts.HERE, slurm_facts.STOPPED],
     "tmp": [TMP],
 }

@@ -38,10 +38,13 @@ told_of() {
 }
 each_peer told_of
 
-# what comes of a connection to $1, port $2, that is closed at once
+# What comes of a connection to $1, port $2, that is closed at once. With a greeting ($3), sshd
+# takes it for a client that has gone, and not for an attack.
 try() {
     # shellcheck disable=SC2016 # bash is to expand it
-    said=$(within 2 bash -c ': <"/dev/tcp/$0/$1"' "$1" "$2" 2>&1)
+    said=$(within 2 bash -c 'exec 3<>"/dev/tcp/$0/$1" || exit 9
+        [ -z "$2" ] || { printf "%s\r\n" "$2" >&3; read -r -t 1 <&3; }
+        exit 0' "$1" "$2" "${3:-}" 2>&1)
     case $?/$said in
     0/*) became=open ;;
     *refused*) became=refused ;;
@@ -64,8 +67,25 @@ if [ "$slurmd" = 1 ]; then
 fi
 fact slurmd "$is_slurmd"
 
-# One process greets all peers that have the same port. One kind of key: each kind is a connection
-# of its own, and sshd refuses more than a few at a time.
+tool=none
+have ssh-keyscan && tool=keyscan
+have bash && tool=bash
+fact tool "$tool"
+try_ssh() { { try "$2" "$3" SSH-2.0-clustercheck && fact "ssh@$1" "$became"; } & }
+[ "$ssh" = no ] || [ "$tool" != bash ] || each_peer try_ssh
+
+# Are host keys wanted? To get one costs both sides some 60 ms of a processor.
+system=$ROOT/etc/ssh/ssh_known_hosts
+file=no keys=no
+[ -r "$system" ] && file=yes
+fact known_hosts "$file"
+case $known_hosts/$file/$ssh in
+no/* | auto/no/* | */no) ;;
+*) have ssh-keygen && keys=yes ;;
+esac
+
+# One process for all peers that have the same port. One kind of key: each kind is a connection of
+# its own, and sshd refuses more than a few at a time.
 add() {
     case " $numbers " in
     *" $3 "*) ;;
@@ -84,9 +104,8 @@ greet() {
         scan="$scan$cc_nl$(within 3 ssh-keyscan -T 2 -p "$now" -t ed25519 -- $targets 2>&1)"
     done
 }
-try_ssh() { { try "$2" "$3" && fact "ssh@$1" "$became"; } & }
 # The greeting's line has a # and, of newer programs, the port; the key's only if it is not 22.
-ssh_of() {
+key_of() {
     key=''
     case $scan in
     *"${cc_nl}[$2]:$3 ssh-"*) key=${scan#*"${cc_nl}[$2]:$3 "} ;;
@@ -94,23 +113,22 @@ ssh_of() {
     esac
     key=${key%%"$cc_nl"*}
     [ -n "$key" ] && fact "key@$1" "$key"
+    [ "$tool" = keyscan ] || return
     case $key/$scan in
     ssh-* | *"$cc_nl# $2:$3 SSH-"* | *"$cc_nl# $2 SSH-"*) fact "ssh@$1" open ;;
-    *) if [ "$tool" = keyscan ]; then fact "ssh@$1" silent; else try_ssh "$@"; fi ;;
+    *) fact "ssh@$1" silent ;;
     esac
 }
-tool=none
-have bash && tool=bash
-if have ssh-keyscan; then
-    [ "$tool" = bash ] || tool=keyscan
-    [ "$ssh" = no ] || greet
-fi
-fact tool "$tool"
-[ "$ssh" = no ] || [ "$tool" = none ] || each_peer ssh_of
+case $tool/$keys/$ssh in
+*/no) ;;
+keyscan/* | */yes/*)
+    have ssh-keyscan && greet
+    each_peer key_of
+    ;;
+esac
 wait
 
 # the host keys of peers that are known here; a home is looked into only where it counts
-system=$ROOT/etc/ssh/ssh_known_hosts
 look() {
     within 2 ssh-keygen -F "$2" -f "$1" 2>/dev/null
     [ "$3" = "$2" ] || within 2 ssh-keygen -F "$3" -f "$1" 2>/dev/null
@@ -124,11 +142,5 @@ known_of() {
     [ -z "$found" ] || [ "$known_hosts" = yes ] || return
     fact "user@$1" "$(look "$ROOT${HOME:-}/.ssh/known_hosts" "$label" "$name")"
 }
-file=no
-[ -r "$system" ] && file=yes
-fact known_hosts "$file"
-case $known_hosts/$file/$ssh in
-no/* | auto/no/* | */no) return ;;
-esac
-have ssh-keygen && each_peer known_of
+[ "$keys" = yes ] && each_peer known_of
 """

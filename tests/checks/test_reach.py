@@ -82,15 +82,15 @@ def test_a_name_without_address_is_left_to_those_who_look_names_up(tmp_path: Pat
     )
 
 
-def test_without_ssh_keyscan_bash_tries_and_without_both_it_is_unknown(
-    tmp_path: Path, listening: int, refusing: int
+def test_without_bash_ssh_keyscan_tries_and_without_both_it_is_unknown(
+    tmp_path: Path, greeting: int, refusing: int
 ) -> None:
     node = MadeUpNode(tmp_path)
-    node.hide("ssh-keyscan")
-    peers = [Target("a", "127.0.0.1", listening), Target("b", "127.0.0.1", refusing)]
-    told = node.told("reach", shell="dash", peers=peers)
-    assert told.facts.at("ssh") == {"a": "open", "b": "refused"}
     node.hide("bash")
+    peers = [Target("a", "127.0.0.1", greeting), Target("b", "127.0.0.1", refusing)]
+    told = node.told("reach", shell="dash", peers=peers)
+    assert told.facts.at("ssh") == {"a": "open", "b": "silent"}
+    node.hide("ssh-keyscan")
     told = node.told("reach", shell="dash", peers=peers)
     assert judged("reach", told.facts)[0] == (
         "unknown no_tool: neither ssh-keyscan nor bash is installed, and one is needed to try the"
@@ -151,8 +151,7 @@ def test_a_real_sshd_and_the_keys_that_are_known(host: Host, tmp_path: Path, she
     peers = [Target("n1", "127.0.0.1", host.port), Target("n2", "127.0.0.2", host.port)]
     told = node.told("reach", shell=shell, peers=peers)
     assert told.facts.at("ssh") == {"n1": "open", "n2": "open"}
-    assert told.facts["key@n1"].split()[1] in host.known_hosts.read_text()
-    assert not told.facts.at("system"), "no file of the site's: nothing is looked up"
+    assert not told.facts.at("system") and not told.facts.at("key"), "nobody keeps such a file"
 
     node.file(
         "/etc/ssh/ssh_known_hosts",
@@ -162,6 +161,7 @@ def test_a_real_sshd_and_the_keys_that_are_known(host: Host, tmp_path: Path, she
     subprocess.run(["ssh-keygen", "-q", "-H", "-f", str(file)], check=True, capture_output=True)
     told = node.told("reach", shell=shell, peers=peers)
     names = {"n1": told.facts, "n2": Facts({"known_hosts": "no"})}
+    assert told.facts["key@n1"].split()[1] in host.known_hosts.read_text()
     assert told.facts["key@n1"].split()[1] in told.facts["system@n1"]
     assert told.facts["system@n2"] and told.facts["key@n2"] not in told.facts["system@n2"]
     assert compared(names)["n2"] == [

@@ -8,15 +8,16 @@ to be right. Where there is no majority, that is said, and nobody is accused.
 Must be alike: the machine's make, memory, processors (how many, threads, microcode, governor),
 NUMA, huge pages and swap, GPUs (kind, number, VBIOS, driver, and how they are set), network cards
 (kind, driver, firmware), the firmware's version, OS, kernel and its command line, clock source,
-versions of glibc, CUDA's toolkit, MPI, Slurm, Munge and what runs containers, name servers and
-time servers, options of network mounts, limits, settings of the kernel that count for MPI and
-storage, the numbers of accounts, and the sums of /etc/hosts, nsswitch.conf, gres.conf and
-limits.conf. May vary: anything else, and what `ignore` names. Never asked for: what is one node's
-own, as its name, addresses, serial numbers and UUIDs; where a value has such a part, that is cut
-out.
+versions of glibc, CUDA's toolkit, MPI, Slurm, Munge and what runs containers, options of network
+mounts, limits, settings of the kernel that count for MPI and storage, the numbers of accounts, and
+the sums of nsswitch.conf, gres.conf and limits.conf. May vary: anything else, and what `ignore`
+names. Never asked for: what is one node's own, as its name, addresses, serial numbers and UUIDs;
+where a value has such a part, that is cut out.
 
-What other checks say is no finding here: a mount that is absent or comes from elsewhere, what NFS
-has negotiated, the speed of a link and its MTU, the mode of SELinux, slurm.conf and cgroup.conf.
+What other checks judge by its effect is no finding here, and only shown by `clustercheck diff`:
+/etc/hosts and name servers (dns), time servers (ntp), a mount that is absent or comes from
+elsewhere, what NFS has negotiated, the speed of a link and its MTU, the mode of SELinux, slurm.conf
+and cgroup.conf.
 The key of munge is compared by the check munge, and no sum of it is kept here: a report is read by
 many.
 """
@@ -144,7 +145,7 @@ def like_on_its_kind(facts: Facts) -> dict[str, str]:
     """The fields that nodes of one kind have alike, in the order of a work list."""
     found = fields(facts)
     names = sorted(found, key=lambda name: (place_of(name), name))
-    return {name: found[name] for name in names if (kind := kind_of(name)) and not kind.said_by}
+    return {name: found[name] for name in names if kind_of(name)}
 
 
 def compare(

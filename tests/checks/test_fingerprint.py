@@ -403,7 +403,7 @@ def test_all_that_differs_is_named_causes_first() -> None:
         sysctl__vm__swappiness="60",
         limit__memlock="65536",
         account__slurm="uid=451 gid=450",
-        file__hosts="0" * 64,
+        **{"file__nsswitch.conf": "0" * 64},
         version__slurm="",
         mount__2fhome="",
     )
@@ -412,8 +412,8 @@ def test_all_that_differs_is_named_causes_first() -> None:
         "n4 warn uniform: kernel is 5.14.0-362.el9.x86_64, and 5.14.0-427.el9.x86_64 on 3 of 4 "
         "nodes of its kind",
         "n4 warn uniform: version.slurm is absent, and slurm 23.11.6 on 3 of 4 nodes of its kind",
-        "n4 warn uniform: file.hosts is 000000000000… by its sum, and absent on 3 of 4 nodes of "
-        "its kind",
+        "n4 warn uniform: file.nsswitch.conf is 000000000000… by its sum, and absent on 3 of 4 "
+        "nodes of its kind",
         "n4 warn uniform: account.slurm is uid=451 gid=450, and uid=450 gid=450 on 3 of 4 nodes "
         "of its kind",
         "n4 warn uniform: sysctl.vm.swappiness is 60, and 10 on 3 of 4 nodes of its kind",
@@ -429,6 +429,9 @@ def test_all_that_differs_is_named_causes_first() -> None:
         {"mount__/home": "nfs4 nfs:/home rw,noatime,vers=4.1,addr=10.0.0.9,rsize=8192"},
         {"speed__eth0": "1000"},
         {"mtu__eth0": "1500"},
+        {"file__hosts": "0" * 64},
+        {"resolv__nameserver": "10.0.0.9"},
+        {"time__server": "10.0.0.9"},
         {"something__new": "7"},
     ],
     ids=lambda changed: next(iter(changed)),

@@ -20,11 +20,11 @@ DIFFERENCES = {
     "a time server that is 3 s off": "ntp.daemon_offset",
     "/tmp with another mode": "tmp.mode",
     "another version of a program": "fingerprint.uniform version.docker",
-    "other words in /etc/hosts": "fingerprint.uniform file.hosts",
+    "other words in nsswitch.conf": "fingerprint.uniform file.nsswitch.conf",
     "another number of an account": "fingerprint.uniform account.slurm",
     "another setting of the kernel": "fingerprint.uniform sysctl.vm.swappiness",
     "a lower limit of open files": "fingerprint.uniform limit.nofile",
-    "another time server in its file": "fingerprint.uniform time.server",
+    "another limit of memory maps": "fingerprint.uniform sysctl.vm.max_map_count",
 }
 ACCOUNT = "echo 'slurm:x:{}:64030::/nonexistent:/usr/sbin/nologin' >>/etc/passwd"
 DOCKER = (
@@ -35,6 +35,8 @@ chmod 755 /tmp
 prlimit --nofile=512:1000 --pid "$(cat /run/sshd.pid)"
 echo 1 >/run/swappiness
 mount --bind /run/swappiness /proc/sys/vm/swappiness
+echo 1 >/run/maps
+mount --bind /run/maps /proc/sys/vm/max_map_count
 """
 
 
@@ -47,7 +49,8 @@ def odd(name: str) -> Spec:
     spec = time_client(name, LATER)
     hosts = f"127.0.0.1 localhost\n{address(NOBODY)} node01.{DOMAIN} node01\n"
     lines = [ACCOUNT.format(1234), DOCKER.format("20.10.1"), spec.before]
-    files = {**spec.files, "etc/hosts": hosts}
+    names = "passwd: files\ngroup: files\nshadow: files\nhosts: files dns\nservices: files\n"
+    files = {**spec.files, "etc/hosts": hosts, "etc/nsswitch.conf": names}
     return replace(spec, before="\n".join(lines), after=ODD, data_mtu=1500, files=files)
 
 

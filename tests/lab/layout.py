@@ -67,7 +67,9 @@ def write_logins(
     (folder / "inventory.ini").write_text(
         f"[lab]\n{''.join(nodes)}\n[all:vars]\nuser = root\nkey = {keys.plain}\n\n"
         f"[check:ntp]\nreference = {address(SERVICES)}\n\n"
-        "[check:mtu]\nnames = {node}-data\n"
+        "[check:mtu]\nnames = {node}-data\n\n"
+        # All nodes share one machine: a shell may take its time.
+        "[check:login]\nwarn_seconds = 9\n"
     )
     (folder / "ssh_config").write_text(
         f'User root\nIdentityFile "{keys.plain}"\nIdentitiesOnly yes\n'

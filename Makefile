@@ -12,6 +12,8 @@
 PYTHON = python3
 ARGS =
 NODES = 8
+# Tests wait more than they work: two for each core, and no more than eight.
+WORKERS = $(shell n=$$(( 2 * $$(nproc) )); echo $$(( n < 8 ? n : 8 )))
 
 .NOTPARALLEL:
 .PHONY: run test lint mend clean fetch format style types shell imports docs pytest lab-test
@@ -61,7 +63,7 @@ docs: .venv/ready
 
 pytest: .venv/ready
 	@echo '== make pytest: the tests (some of them: .venv/bin/pytest tests/test_host.py -k sudo)'
-	@.venv/bin/pytest -n auto --maxprocesses 8 --ignore tests/lab $(ARGS)
+	@.venv/bin/pytest -n $(WORKERS) --ignore tests/lab $(ARGS)
 
 lab-test: .venv/ready
 	@echo '== make lab-test: real nodes with real faults'

@@ -248,7 +248,7 @@ def diff(
     form: Annotated[str, typer.Option("--format", metavar="FORM", help="text or json.")] = "text",
     verbose: VerboseOption = 0,
 ) -> int:
-    """Show in what two nodes differ, or two recorded runs of the same nodes.
+    """Show in what two nodes, or two recorded runs, differ.
 
     Two nodes are asked; of recorded runs no node is touched.
 

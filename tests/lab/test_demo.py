@@ -1,4 +1,4 @@
-"""What docs/lab.md shows of the demo is what it says: the same findings on the same nodes."""
+"""What the README shows of the demo is what it says: the same findings on the same nodes."""
 
 import re
 import subprocess
@@ -22,7 +22,7 @@ def test_the_demo_is_as_shown(possible: None) -> None:
     command = [sys.executable, "-m", "tests.lab", "demo"]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stderr
-    shown = (PROJECT / "docs/lab.md").read_text()
+    shown = (PROJECT / "README.md").read_text()
     assert len(rows(shown)) > 10
     # Which of the sound nodes try a path to the faulty one is the run's choice.
     paths = {row for row in rows(shown) | rows(done.stdout) if row[:2] == ("warn", "mtu")}

@@ -98,6 +98,10 @@ def pytest_runtest_makereport(
         for host in item.stash.get(HOSTS, []):
             last = "\n".join(host.log().splitlines()[-40:])
             report.sections.append((f"sshd on port {host.port}", last))
+    # What hostile text leaves in a report must not keep a worker from sending it.
+    report.sections = [(name, _sound(text)) for name, text in report.sections]
+    if report.failed and str(report.longrepr) != _sound(str(report.longrepr)):
+        report.longrepr = _sound(str(report.longrepr))
     return report
 
 
@@ -113,3 +117,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
         terminal.section("skipped in CI, and the machine could have avoided it", red=True)
         terminal.line("\n".join(sorted(set(avoidable))))
+
+
+def _sound(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()

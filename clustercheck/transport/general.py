@@ -18,8 +18,13 @@ from clustercheck.transport.route import Route
 from clustercheck.transport.session import SshConnection
 from clustercheck.transport.wire import Wire, new_transport
 
-# Empty and lazy: neither fabric's own files nor ssh_config are read for each node.
-CONFIG = fabric.Config(ssh_config=paramiko.SSHConfig(), lazy=True)
+
+def _config() -> fabric.Config:
+    """Empty and lazy: neither fabric's own files nor ssh_config are read for each node.
+
+    One for each connection: it may not be read by two threads, for it is filled anew now and then.
+    """
+    return fabric.Config(ssh_config=paramiko.SSHConfig(), lazy=True)
 
 
 class _Policy(paramiko.MissingHostKeyPolicy):
@@ -91,7 +96,7 @@ def open_general(
         host=route.host,
         user=route.user,
         port=route.port,
-        config=CONFIG,
+        config=_config(),
         gateway=False,
         connect_kwargs={
             "sock": wire,

@@ -130,9 +130,8 @@ def run(
         known_hosts=known_hosts,
         host_keys=host_keys,
         ssh=ssh,
-        password=_secret("CLUSTERCHECK_PASSWORD", "Password: ", ask_password),
-        passphrase=_secret("CLUSTERCHECK_PASSPHRASE", "Passphrase: ", ask_passphrase),
         connect_timeout=connect_timeout,
+        **_secrets(ask_password, ask_passphrase),
     )
     limits = execute.Limits(
         parallel=parallel,
@@ -215,9 +214,8 @@ def admit(
         known_hosts=known_hosts,
         host_keys=host_keys,
         ssh=ssh,
-        password=_secret("CLUSTERCHECK_PASSWORD", "Password: ", ask_password),
-        passphrase=_secret("CLUSTERCHECK_PASSPHRASE", "Passphrase: ", ask_passphrase),
         connect_timeout=connect_timeout,
+        **_secrets(ask_password, ask_passphrase),
     )
     limits = execute.Limits(0, 1, timeout, max_time or None, 1)
     asked = command.Asked(candidates, like, light, baseline, save_baseline, form, output, verbose)
@@ -265,9 +263,8 @@ def diff(
         known_hosts=known_hosts,
         host_keys=host_keys,
         ssh=ssh,
-        password=_secret("CLUSTERCHECK_PASSWORD", "Password: ", ask_password),
-        passphrase=_secret("CLUSTERCHECK_PASSPHRASE", "Passphrase: ", ask_passphrase),
         connect_timeout=connect_timeout,
+        **_secrets(ask_password, ask_passphrase),
     )
     limits = execute.Limits(0, 1, timeout, None, 1)
     return command.diff(one, other, planning.Wanted(inventory), way, limits, form)
@@ -422,6 +419,13 @@ def schema() -> None:
 
 def _interrupt(signum: int, frame: object) -> NoReturn:
     raise KeyboardInterrupt
+
+
+def _secrets(ask_password: bool, ask_passphrase: bool) -> dict[str, str]:
+    return {
+        "password": _secret("CLUSTERCHECK_PASSWORD", "Password: ", ask_password),
+        "passphrase": _secret("CLUSTERCHECK_PASSPHRASE", "Passphrase: ", ask_passphrase),
+    }
 
 
 def _secret(variable: str, prompt: str, ask: bool) -> str:

@@ -12,6 +12,7 @@ class Resolv(NamedTuple):
     search: the domains that count, those of the last line of their kind.
     ignored: the domains of earlier lines, in order.
     timeout: seconds to wait for a server. attempts: rounds over all servers.
+    rotates: each process begins with another server.
     """
 
     servers: tuple[str, ...]
@@ -19,6 +20,7 @@ class Resolv(NamedTuple):
     ignored: tuple[str, ...]
     timeout: int
     attempts: int
+    rotates: bool = False
 
     @property
     def used(self) -> tuple[str, ...]:
@@ -42,6 +44,7 @@ def parse(text: str) -> Resolv:
     servers: list[str] = []
     search: list[tuple[str, ...]] = []
     numbers = {"timeout": 5, "attempts": 2}
+    rotates = False
     for line in text[:LONGEST].splitlines():
         words = re.split("[#;]", line, maxsplit=1)[0].split()
         if len(words) < 2:
@@ -55,6 +58,7 @@ def parse(text: str) -> Resolv:
         elif words[0] == "options":
             for name, number in re.findall(r"\b(timeout|attempts):(\d{1,9})", line):
                 numbers[name] = int(number)
+            rotates = rotates or "rotate" in words
     counts = tuple(domain for domain in (search[-1] if search else ()) if domain)
     ignored = [d for domains in search[:-1] for d in domains if d and d not in counts]
     return Resolv(
@@ -63,6 +67,7 @@ def parse(text: str) -> Resolv:
         tuple(dict.fromkeys(ignored)),
         min(max(numbers["timeout"], 1), 30),  # RES_MAXRETRANS
         min(max(numbers["attempts"], 1), 5),  # RES_MAXRETRY
+        rotates,
     )
 
 

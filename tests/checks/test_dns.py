@@ -125,6 +125,28 @@ def test_a_node_that_is_well() -> None:
             "5 s",
         ),
         (
+            {"asked": "2 180", "waits": "quick"},
+            "pass",
+        ),
+        (
+            {"asked": "2 501", "waits": "quick"},
+            "pass",
+        ),
+        (
+            {"asked": "2 501", "waits": "quick", "servers": f"{SERVER} silent\n{OTHER} answers"},
+            f"warn dead_server: the name server {SERVER}, the first of 2 in resolv.conf, does not "
+            "answer (asked from this machine)",
+        ),
+        (
+            {
+                "asked": "2 501",
+                "waits": "quick",
+                "resolv.conf": f"nameserver {SERVER}\nnameserver {OTHER}\noptions rotate\n",
+            },
+            "warn dead_server: a name server before the one that answers is silent; on the node "
+            "each look-up that no file answers takes 5 s",
+        ),
+        (
             {"asked": "2 501", "waits": SERVER_HEX},
             f"warn dead_server: the name server {SERVER}, the first of 2 in resolv.conf, does not "
             "answer; on the node each look-up that no file answers takes 5 s",

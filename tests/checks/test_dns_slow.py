@@ -1,12 +1,13 @@
 """The check dns on a node whose look-ups take long: whom they wait for, and when it gives up."""
 
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.dns_facts import GOOD, trouble
-from tests.made_up import CHECKS, MadeUpNode
+from tests.made_up import CHECKS, MadeUpNode, judged
 from tests.shells import SHELLS, sh_folder
 
 # As a node had them whose first name server had no power and whose second one answered.
@@ -39,6 +40,24 @@ def test_the_server_that_is_waited_for_is_named(shell: str, tmp_path: Path) -> N
     assert found.startswith(
         "warn dead_server: the name server 10.99.0.250, the first of 2 in resolv.conf, does not "
         "answer; on the node each look-up that no file answers takes "
+    )
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_a_look_up_that_is_slow_once_is_no_trouble(shell: str, tmp_path: Path) -> None:
+    """A busy node, or a packet that was lost: the look-up after it is as quick as ever."""
+    node = MadeUpNode(tmp_path)
+    node.file("/etc/resolv.conf", RESOLV)
+    (node.root / "proc").symlink_to("/proc")
+    node.command("getent", "case $2 in clustercheck-test*) sleep 1.5 ;; esac; exit 2")
+    told = node.probe("dns", shell=shell)
+    seen = {key: told[key] for key in ("asked", "waits", "resolv.conf")}
+    assert trouble({**GOOD, **seen}) == ["pass"]
+    (found,) = (one for one in judged("dns", {**GOOD, **seen}) if " lookup: " in one)
+    assert re.fullmatch(
+        r"pass lookup: a look-up that no file answers took [12]\.\d s once, and less than 0\.5 s "
+        "after that",
+        found,
     )
 
 

@@ -11,6 +11,9 @@ import pytest
 from tests.host import Host, Keys, make_keys
 from tools.fetch import TOOLS, CannotFetch, fetch
 
+# The fixtures `slurm` and `make_slurm`.
+pytest_plugins = ["tests.slurm_cluster"]
+
 # A skip that the machine could not have avoided says so in this way: CI lets no other pass.
 CANNOT = "cannot here: "
 

@@ -282,6 +282,7 @@ def compare(
 
 CHECK = Check(
     title="bonds: members, LACP partner, speed",
+    stale="time",
     options=Options(),
     judge=judge,
     compare=compare,

@@ -93,6 +93,7 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
 
 CHECK = Check(
     title="Disks: room on local file systems, quota, SMART, RAID, kernel errors",
+    stale="time",
     options=Options(),
     judge=judge,
     codes={

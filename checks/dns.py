@@ -222,6 +222,7 @@ CODES = {
 
 CHECK = Check(
     title="Names of nodes, resolvers and name servers",
+    stale="time",
     options=Options(),
     judge=judge,
     codes=CODES,

@@ -258,6 +258,7 @@ def probe_here(options: Options) -> Mapping[str, str]:
 
 CHECK = Check(
     title="GPUs: driver, number, CUDA version and memory in use",
+    stale="use",
     options=Options(),
     judge=judge,
     codes={

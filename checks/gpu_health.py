@@ -266,6 +266,7 @@ def _not_told(facts: Facts, found: list[Board]) -> Iterator[Finding]:
 
 CHECK = Check(
     title="GPUs: Xid, memory errors, links, clocks, and the driver's advice",
+    stale="use",
     options=Options(),
     judge=judge,
     codes={

@@ -306,6 +306,7 @@ def compare(
 
 CHECK = Check(
     title="InfiniBand ports: state, rate, errors",
+    stale="time",
     options=Options(),
     judge=judge,
     compare=compare,

@@ -278,6 +278,7 @@ def _is_said(modes: Mapping[str, Modes], port: Port, ports: Mapping[str, Port]) 
 
 CHECK = Check(
     title="links of network interfaces: speed, duplex, damaged packets",
+    stale="time",
     options=Options(),
     judge=judge,
     compare=compare,

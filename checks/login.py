@@ -252,6 +252,7 @@ def _limits(facts: Facts, options: Options) -> Iterator[Finding]:
 
 CHECK = Check(
     title="Logging in: nothing bars users, the home, time and noise of the shell",
+    stale="time",
     options=Options(),
     judge=judge,
     codes={

@@ -249,6 +249,7 @@ def _labels(some: list[str] | None) -> str:
 
 CHECK = Check(
     title="Memory: available, installed, its errors, and processes lost for it",
+    stale="use",
     options=Options(),
     judge=judge,
     codes={

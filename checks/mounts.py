@@ -164,6 +164,7 @@ def _said(view: View, place: str, options: Options) -> bool:
 
 CHECK = Check(
     title="File systems: mounted, alive, writable, with the right options",
+    stale="time",
     options=Options(),
     judge=judge,
     compare=compare,

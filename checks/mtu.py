@@ -162,6 +162,7 @@ def compare(
 
 CHECK = Check(
     title="MTU of interfaces, and full packets to other nodes",
+    stale="time",
     options=Options(),
     judge=judge,
     compare=compare,

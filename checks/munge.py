@@ -322,6 +322,7 @@ CODES = {
 
 CHECK = Check(
     title="Credentials and the key of Munge",
+    stale="time",
     options=Options(),
     judge=judge,
     codes=CODES,

@@ -107,6 +107,7 @@ def shared(facts: Facts, options: Options) -> str:
 
 CHECK = Check(
     title="NFS mounts: there, answering, and writable by their users",
+    stale="time",
     options=Options(),
     judge=judge,
     compare=compare,

@@ -305,6 +305,7 @@ CODES = {
 
 CHECK = Check(
     title="Clock and time daemon",
+    stale="time",
     options=Options(),
     judge=judge,
     codes=CODES,

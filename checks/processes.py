@@ -250,6 +250,7 @@ def _is_stray(stray: Stray, options: Options) -> bool:
 
 CHECK = Check(
     title="processes that are stuck, dead and not collected, or without a job",
+    stale="use",
     options=Options(),
     judge=judge,
     codes={

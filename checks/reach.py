@@ -155,6 +155,7 @@ CODES = {
 
 CHECK = Check(
     title="Other nodes at the ports of SSH and slurmd, and their host keys",
+    stale="time",
     options=Options(),
     judge=judge,
     codes=CODES,

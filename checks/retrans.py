@@ -169,6 +169,7 @@ def _share(look: Look) -> str:
 
 CHECK = Check(
     title="TCP segments that are lost",
+    stale="time",
     options=Options(),
     judge=judge,
     codes={

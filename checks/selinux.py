@@ -356,6 +356,7 @@ def _denials(facts: Facts, now: Mode, options: Options) -> Iterator[Finding]:
 
 CHECK = Check(
     title="SELinux mode now and after the next boot",
+    stale="boot",
     options=Options(),
     judge=judge,
     codes={

@@ -333,6 +333,7 @@ def _of_openrc(name: str, state: str | None) -> Finding:
 
 CHECK = Check(
     title="Services that must run, and failed units",
+    stale="time",
     options=Options(),
     judge=judge,
     codes={

@@ -248,6 +248,7 @@ CODES = {
 
 CHECK = Check(
     title="State in Slurm, slurmd and its spool directory, GPUs, slurm.conf",
+    stale="time",
     options=Options(),
     judge=judge,
     codes=CODES,

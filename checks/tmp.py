@@ -291,6 +291,7 @@ def probe_here(options: Options) -> Mapping[str, str]:
 
 CHECK = Check(
     title="Space, inodes and mode of /tmp and other scratch directories",
+    stale="use",
     options=Options(),
     judge=judge,
     codes={

@@ -10,7 +10,7 @@ from collections import UserDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, NamedTuple, TypeVar
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -162,6 +162,10 @@ class Target(NamedTuple):
 
 PEERS_AT_MOST = 12
 
+# What makes a result that was kept (`clustercheck gate`) stale. boot: the node has booted since, or
+# its slurmd has started. time: it is older than is asked for. use: a job or a user was there since.
+Stale = Literal["boot", "time", "use"]
+
 OptionsT = TypeVar("OptionsT", bound="DataclassInstance")
 ValueT = TypeVar("ValueT")
 
@@ -197,6 +201,7 @@ class Check(Generic[OptionsT]):
     needs_root: the whole probe is worth nothing without root.
     root_adds: what `as_root` in the probe adds where root can be had; said once a node where not.
     limit: seconds after which the probe is given up on the node.
+    stale: what makes a result that was kept stale; "time" for whatever may change at any moment.
     after: checks whose FAIL on the node makes this one SKIP ("blocked by …").
     clock: wants the facts "clock.offset" and "clock.uncertainty": seconds by which the node's
         clock is ahead of this machine's, measured over the channel.
@@ -240,6 +245,7 @@ class Check(Generic[OptionsT]):
     needs_root: bool = False
     root_adds: str = ""
     limit: float = 10
+    stale: Stale = "time"
     after: tuple[str, ...] = ()
     clock: bool = False
     probe_peers: bool = False

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tabulate import tabulate
 
 from clustercheck import exit_codes, fieldnotes, plugin, reach, registry, verdict
-from clustercheck.check import AnyCheck, Code, Remedy, Status
+from clustercheck.check import AnyCheck, Code, Remedy, Stale, Status
 from clustercheck.errors import UsageError, nearest
 from clustercheck.options import as_text
 from clustercheck.render.view import DISTURBS
@@ -15,6 +15,12 @@ from clustercheck.settings import Effective
 
 WIDTH = 79  # characters, whatever the terminal: a page is read, and sent by mail
 LONGEST_VALUE = 40  # characters in a line of a table; the rest goes below
+
+KEPT_UNTIL: dict[Stale, str] = {
+    "boot": "the node boots or its slurmd starts anew",
+    "time": "it is older than --max-age",
+    "use": "the node is used again",
+}
 
 WAY = "the way to a node"
 ABOUT_THE_WAY = """What stops an answer on its way, and what the login user may not do on the node.
@@ -109,6 +115,7 @@ def _asked(check: AnyCheck) -> Iterator[str]:
         yield "When all have answered, the few nodes that differ are asked once more."
     if check.compare is not None:
         yield "The answers of all nodes are compared with each other."
+    yield f"A gate may keep its result until {KEPT_UNTIL[check.stale]}."
     if check.needs_root:
         yield "It needs root (become = sudo), and is not run without."
     elif check.root_adds:

@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -31,6 +31,9 @@ class Plan:
 
     transport_for: the way to a node (this machine's own sh, or SSH).
     last: names of nodes that are asked after all others.
+    only: by node, the checks that it is asked; a node that is not in it is asked nothing. None asks
+        every node all of them.
+    known: by node, an answer from before: what is not asked now is judged from it.
     """
 
     nodes: Sequence[Node]
@@ -40,10 +43,12 @@ class Plan:
     bounds: Bounds
     max_seconds: float | None = None
     last: Collection[str] = ()
+    only: Mapping[str, Collection[str]] | None = None
+    known: Mapping[str, Answer] = field(default_factory=dict)
 
     def frame(self) -> Frame:
         """What surrounds the probes: the node's clock is asked for where a check wants it."""
-        clock = any(check.clock for check in self.checks.values())
+        clock = any(c.clock for n in self.nodes for c in self.checks_of(n.name).values())
         return Frame(clock=CLOCK_EXCHANGES if clock else 0)
 
     def asked(self, node: Node) -> list[Asked]:
@@ -53,15 +58,27 @@ class Plan:
         """
         return [
             Asked(name, check, self.options_of(name, node.name))
-            for name, check in self.checks.items()
+            for name, check in self.checks_of(node.name).items()
             if not (node.local and check.probe_here)
         ]
+
+    def checks_of(self, node: str) -> Mapping[str, AnyCheck]:
+        """The checks that the node is asked, in their order."""
+        if self.only is None:
+            return self.checks
+        wanted = self.only.get(node, ())
+        return {name: check for name, check in self.checks.items() if name in wanted}
+
+    @property
+    def asked_nodes(self) -> list[Node]:
+        """The nodes that are asked anything."""
+        return [node for node in self.nodes if self.checks_of(node.name)]
 
     def peers(self, node: Node) -> list[Target]:
         """The peers of the node, as many as the most curious of its checks is told of."""
         counts = [
             check.peer_count(self.options_of(name, node.name))
-            for name, check in self.checks.items()
+            for name, check in self.checks_of(node.name).items()
             if check.probe_peers
         ]
         if not counts:
@@ -84,7 +101,7 @@ class Plan:
 
     def jobs(self) -> list[Job]:
         """What every node is asked, in the order of their turns."""
-        in_turn = sorted(self.nodes, key=lambda node: node.name in self.last)
+        in_turn = sorted(self.asked_nodes, key=lambda node: node.name in self.last)
         return [self.job(node, self.asked(node)) for node in in_turn]
 
     def job(self, node: Node, asked: Sequence[Asked]) -> Job:
@@ -141,15 +158,21 @@ def run(plan: Plan, watch: Watch, processes: "Processes | None" = None) -> Repor
     else:
         fanout = Fanout(plan.frame(), plan.bounds, note_begun)
         coming = fanout.answers(plan.jobs(), until)
-    answers: dict[str, Answer] = {}
-    results: dict[str, NodeResult] = {}
+    answers = {
+        node.name: from_before(plan, node.name)
+        for node in plan.nodes
+        if not plan.checks_of(node.name)
+    }
+    results = {
+        name: judge_node(answer, plan.checks, plan.options_of) for name, answer in answers.items()
+    }
     secrets = Secrets(plan.checks)
     stopped = ""
     try:
         for answer in coming:
-            answer.asked = list(plan.checks)
             secrets.take(answer)
             here.add_to(answer)
+            complete(plan, answer)
             answers[answer.node] = answer
             results[answer.node] = judge_node(answer, plan.checks, plan.options_of)
             watch.ended(answer, results[answer.node])
@@ -175,6 +198,29 @@ def run(plan: Plan, watch: Watch, processes: "Processes | None" = None) -> Repor
         stopped=stopped,
         notes=watch.notes,
     )
+
+
+def from_before(plan: Plan, node: str) -> Answer:
+    """The answer of a node that is asked nothing now."""
+    answer = Answer(node, list(plan.checks))
+    if known := plan.known.get(node):
+        told = {name: known.told[name] for name in plan.checks if name in known.told}
+        answer = replace(known, asked=answer.asked, told=told, forgotten=[])
+    return answer
+
+
+def complete(plan: Plan, answer: Answer) -> None:
+    """Add what is known of the node from before to what it has answered now."""
+    answer.asked = list(plan.checks)
+    known = plan.known.get(answer.node)
+    if known is None or (answer.code and not answer.told):  # then nothing is known of it now
+        return
+    now = plan.checks_of(answer.node)
+    for name in plan.checks:
+        if name not in now and name in known.told:
+            answer.told[name] = known.told[name]
+    # of one set of nodes the shorter list is the beginning of the longer one
+    answer.peers = max(answer.peers, known.peers, key=len)
 
 
 class Secrets:
@@ -257,7 +303,7 @@ class FromHere:
     """
 
     def __init__(self, plan: Plan) -> None:
-        self._checks = plan.checks
+        self._plan = plan
         self._is_node = any(node.local for node in plan.nodes)
         self._until = time.monotonic() + FROM_HERE_SECONDS
         self._from_here: dict[str, list[Aside[Mapping[str, Mapping[str, str]]]]] = {}
@@ -270,7 +316,7 @@ class FromHere:
                 ]
             if check.probe_here is not None:
                 for node in plan.nodes:
-                    if node.local:
+                    if node.local and name in plan.checks_of(node.name):
                         options = plan.options_of(name, node.name)
                         self._here[node.name, name] = Aside(partial(check.probe_here, options))
 
@@ -278,7 +324,7 @@ class FromHere:
         """Put the facts taken here, and the clock's, with those of the node."""
         if answer.code and not answer.told:
             return
-        for name, check in self._checks.items():
+        for name, check in self._plan.checks_of(answer.node).items():
             if (answer.node, name) in self._here:
                 answer.told[name] = self._told_here(answer.node, name)
             elif not check.probe.strip():
@@ -349,9 +395,11 @@ class Aside(Generic[FoundT]):
 
 
 def _alike(plan: Plan, check: str) -> list[tuple[Any, list[Target]]]:
-    """The nodes with equal options for the check, which are the same object."""
+    """The nodes with equal options that are asked the check; the options are the same object."""
     groups: dict[int, tuple[Any, list[Target]]] = {}
     for node in plan.nodes:
+        if check not in plan.checks_of(node.name):
+            continue
         options = plan.options_of(check, node.name)
         targets = groups.setdefault(id(options), (options, []))[1]
         targets.append(Target(node.name, node.host or node.name, node.port))

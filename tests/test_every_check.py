@@ -5,6 +5,7 @@ A new check is held to them without a line here.
 
 import builtins
 import dataclasses
+import inspect
 import os
 import re
 import socket
@@ -14,13 +15,13 @@ import time
 from collections.abc import Iterator
 from importlib import resources
 from pathlib import Path
-from typing import Any, NoReturn, get_type_hints
+from typing import Any, NoReturn, get_args, get_type_hints
 
 import pytest
 from pydantic import TypeAdapter
 
 from clustercheck import script, verdict
-from clustercheck.check import AnyCheck, Facts, Finding, Remedy, Status
+from clustercheck.check import AnyCheck, Facts, Finding, Remedy, Stale, Status
 from clustercheck.facts import Told
 from clustercheck.fieldnotes import sections
 from clustercheck.options import as_text, parse
@@ -90,6 +91,14 @@ def test_it_can_be_loaded_and_says_what_it_is(name: str) -> None:
     assert check.title and not check.title.endswith(".")
     module = sys.modules[check.judge.__module__]
     assert module.__doc__ and len(module.__doc__.split()) > 5
+
+
+@EVERY
+def test_it_says_what_makes_its_result_stale(name: str) -> None:
+    check = CHECKS[name]
+    assert check.stale in get_args(Stale)
+    module = sys.modules[check.judge.__module__]
+    assert "    stale=" in inspect.getsource(module), "the default is for checks of other people"
 
 
 @EVERY

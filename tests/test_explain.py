@@ -64,6 +64,7 @@ How it is asked
   - It is told the names of all nodes that are asked in the same run.
   - When all have answered, the few nodes that differ are asked once more.
   - The answers of all nodes are compared with each other.
+  - A gate may keep its result until it is older than --max-age.
   - It needs root (become = sudo), and is not run without.
   - It is skipped on a node where gpu failed, which explains it.
 

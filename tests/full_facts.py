@@ -209,6 +209,16 @@ FULL: dict[str, list[dict[str, str]]] = {
     "nfs": [NFS],
     "ntp": [NTP, NTPQ, TIMESYNCD],
     "reach": [REACH],
+    "cpu": [
+        {
+            "load": "256.20 99.1 88.0 9/900 4711",
+            "cpus": "0-63,128-191",
+            "first": "cpu  1000 0 100 9000 10 1 5 0 0 0",
+            "second": "cpu  2000 0 200 9001 10 1 5 0 0 0",
+            "governors": "powersave performance",
+            "driver": "acpi-cpufreq",
+        }
+    ],
     "retrans": [link_facts.RETRANS, link_facts.RETRANS_IDLE],
     "processes": [processes_node.FULL],
     "selinux": [SELINUX],

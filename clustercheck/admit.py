@@ -148,6 +148,7 @@ def closer(
 def _again(asked: Asked, wanted: Wanted, names: Sequence[str]) -> str:
     words = ["clustercheck", "admit", fold(names)]
     words += ["-i", str(wanted.inventory)] if wanted.inventory else []
+    words += ["--profile", wanted.profile] if wanted.profile else []
     words += ["--like", asked.like] if asked.like else []
     words += ["--baseline", str(asked.baseline)] if asked.baseline else []
     return shlex.join(words)

@@ -6,10 +6,10 @@ python -m clustercheck.example > inventory.example.ini
 import dataclasses
 import sys
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from clustercheck import plugin, registry
+from clustercheck import plugin, profile, registry
 from clustercheck.check import AnyCheck
 from clustercheck.options import as_text
 
@@ -63,6 +63,14 @@ OPTIONS = """\
 # on the command line, -o NAME.OPTION=VALUE is nearest.
 """
 
+PROFILE = """\
+
+# A profile: checks, and how strictly they judge, for one kind of work, chosen
+# with --profile NAME. `benchmark` is shipped: what is written below it here takes
+# the place of what is shipped. An option is nearer here than anywhere but in -o.
+#[profile:benchmark]
+"""
+
 PLUGIN = """\
 
 # Any monitoring plug-in that the nodes have is a check too, under a name of
@@ -103,8 +111,29 @@ def _lines(checks: Mapping[str, AnyCheck]) -> Iterator[str]:
             yield from _comment(f"{name}: {check.title}")
             yield f"[check:{name}]"
             yield from _options(check.options)
+    yield from PROFILE.splitlines()
+    yield from _profile(checks)
     yield from PLUGIN.splitlines()
     yield from _options(plugin.Options(command="check_disk -w 10% -c 5% -p /var"))
+
+
+def _profile(checks: Mapping[str, AnyCheck]) -> Iterator[str]:
+    made = profile.shipped()[profile.SHIPPED]
+    fail_on = [word for word in made.fail_on if word.partition(".")[0] in checks]
+    yield from _comment("the checks that are made; all where none is named")
+    yield from _list("checks", [name for name in made.checks if name in checks])
+    yield from _comment("checks that are not made")
+    yield from _list("skip", made.skip)
+    yield from _comment("findings that count as a failure where they are a warning")
+    yield from _list("fail_on", fail_on)
+    yield from _comment("options, as CHECK.OPTION")
+    for check, settings in made.shipped.items():
+        for option, setting in settings.items() if check in checks else ():
+            yield f"#{check}.{option} = {setting.text}"
+
+
+def _list(name: str, words: Sequence[str]) -> Iterator[str]:
+    yield f"#{name} = {', '.join(words)}".rstrip()
 
 
 def _options(options: "DataclassInstance") -> Iterator[str]:

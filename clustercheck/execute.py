@@ -17,6 +17,7 @@ from clustercheck.judging import OptionsOf
 from clustercheck.node import Node
 from clustercheck.output import check_writable, write_atomically
 from clustercheck.planning import Chosen, Wanted
+from clustercheck.profile import strict, strict_report
 from clustercheck.render.terminal import WIDTH_ELSEWHERE, look
 from clustercheck.report import NodeResult, Report
 from clustercheck.run import Watch, workers
@@ -153,6 +154,8 @@ def ask(
     plan = planning.plan(chosen, nodes, ssh, bounds, limits.max_seconds, were_silent)
     if options_of:
         plan = replace(plan, options_of=options_of)
+    profile = chosen.inventory.profile
+    fail_on = profile.fail_on if profile else ()
     codes: dict[str, str] = {}
     # Before there is a thread, and Progress has one.
     processes = workers(plan, planning.processes(limits.processes, len(nodes)))
@@ -163,6 +166,7 @@ def ask(
             progress.start(len(nodes))
 
         def ended(answer: Answer, result: NodeResult) -> None:
+            result = strict(result, fail_on)
             progress.ended(answer.node, result.status)
             codes[answer.node] = answer.code
             watch.ended(answer, result)
@@ -172,7 +176,7 @@ def ask(
     if ssh:
         ssh.close()
         silent.write(were_silent, codes)
-    return report
+    return strict_report(report, fail_on)
 
 
 def judge(directory: Path, wanted: Wanted, shown: Shown) -> int:

@@ -11,7 +11,7 @@ from clustercheck.check import AnyCheck, Code, Remedy, Stale, Status
 from clustercheck.errors import UsageError, nearest
 from clustercheck.options import as_text
 from clustercheck.render.view import DISTURBS
-from clustercheck.settings import Effective
+from clustercheck.settings import Effective, Profile
 
 WIDTH = 79  # characters, whatever the terminal: a page is read, and sent by mail
 LONGEST_VALUE = 40  # characters in a line of a table; the rest goes below
@@ -22,6 +22,13 @@ KEPT_UNTIL: dict[Stale, str] = {
     "use": "the node is used again",
 }
 
+ABOUT_PROFILES = """A profile says which checks are made, and how strictly they judge, for one kind
+of work. A section [profile:NAME] of the inventory makes one, or changes this one: what it names
+takes the place of what stands here.
+
+An option that the product sets here is the farthest: whatever the inventory sets is nearer. One
+that [profile:NAME] sets is the nearest but for -o."""
+
 WAY = "the way to a node"
 ABOUT_THE_WAY = """What stops an answer on its way, and what the login user may not do on the node.
 
@@ -29,13 +36,19 @@ A node that gives no answer has one finding, the cause, and its checks have none
 never a pass: nothing was found out about the node."""
 
 
-def page(word: str, checks: Mapping[str, AnyCheck]) -> str:
-    """The page on a check ("ntp"), on a finding's code ("ntp.offset") or an option ("ntp.warn").
+def page(
+    word: str, checks: Mapping[str, AnyCheck], profiles: Mapping[str, Profile] | None = None
+) -> str:
+    """The page on a check ("ntp"), a finding's code ("ntp.offset"), an option ("ntp.warn") or a
+    profile ("benchmark").
 
     Raises UsageError with the nearest known word for any other.
     """
     name, _, part = word.partition(".")
     known = _known(checks)
+    if profiles and word in profiles:
+        return "\n".join(_profile(profiles[word], checks)).strip() + "\n"
+    known += profiles or ()
     if word not in known and part and name in known:
         parts = [one.partition(".")[2] for one in known if one.startswith(f"{name}.")]
         hint = nearest(part, parts) or f"; `clustercheck explain {name}` lists them"
@@ -44,7 +57,7 @@ def page(word: str, checks: Mapping[str, AnyCheck]) -> str:
         hint = nearest(word, known) or (
             "; `clustercheck checks` lists the checks, with -i those of an inventory too"
         )
-        raise UsageError(f"no check, finding or option is called {word!r}{hint}")
+        raise UsageError(f"no check, finding, option or profile is called {word!r}{hint}")
     if name == reach.NAME:
         lines = _finding(name, part, reach.CODES[part], WAY) if part else _way()
     elif not part:
@@ -60,6 +73,25 @@ def _known(checks: Mapping[str, AnyCheck]) -> list[str]:
         parts = [*check.codes, *verdict.COMMON_CODES, *(f.name for f in check.option_fields())]
         known += [name, *(f"{name}.{part}" for part in parts)]
     return known
+
+
+def _profile(profile: Profile, checks: Mapping[str, AnyCheck]) -> Iterator[str]:
+    name = profile.name
+    yield f"{name}: a profile, for run, gate and admit (--profile {name})"
+    yield from _prose(ABOUT_PROFILES)
+    yield from _heading("Checks")
+    names = [one for one in profile.checks or checks if one not in profile.skip]
+    yield from _wrap(", ".join(names), "  ", "  ")
+    yield from _heading("Warnings that count as failures")
+    yield from _wrap(", ".join(profile.fail_on) or "none", "  ", "  ")
+    yield from _heading("Options")
+    for check in dict.fromkeys((*profile.shipped, *profile.settings)):
+        shipped, own = profile.shipped.get(check, {}), profile.settings.get(check, {})
+        for option, setting in {**shipped, **own}.items():
+            (field,) = (f for f in checks[check].option_fields() if f.name == option)
+            value = _value(setting.text, field.metadata.get("unit", ""))
+            where = f" ({own[option].where})" if option in own else ""
+            yield from _wrap(f"{check}.{option} = {value}{where}", "  ", "      ")
 
 
 def _way() -> Iterator[str]:

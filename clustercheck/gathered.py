@@ -9,7 +9,7 @@ from pathlib import Path
 from clustercheck.check import AnyCheck
 from clustercheck.errors import nearest
 from clustercheck.groups import Groups
-from clustercheck.inventoryfile import Line, Section
+from clustercheck.inventoryfile import OURS, Line, Section
 from clustercheck.nodeset import LIMIT, NodeSetError, check_name, evaluate, expand, shorten
 from clustercheck.settings import Fault, Setting
 
@@ -23,7 +23,7 @@ class Gathered:
     ansible: some variable is Ansible's, so that all are read as Ansible reads them.
     nodes: variables on host lines by node, in the order of the file; nodes of one line may share
         one dictionary.
-    of_group, of_check: variables of `[GROUP:vars]` and `[check:NAME]`.
+    of_group, of_check, of_profile: variables of `[GROUP:vars]`, `[check:NAME]`, `[profile:NAME]`.
     plugins: the names that are no check's and have a `command`.
     """
 
@@ -36,12 +36,13 @@ class Gathered:
         self.nodes: dict[str, Variables] = {}
         self.of_group: dict[str, Variables] = {}
         self.of_check: dict[str, Variables] = {}
+        self.of_profile: dict[str, Variables] = {}
         self._named: dict[tuple[str, str], int] = {}  # (group, node): line
         self._children: list[tuple[int, str, str]] = []  # line, group, child
         self.ansible = any(
             name.startswith("ansible_")
             for section in sections
-            if section.kind != "check"
+            if section.kind not in OURS
             for line in section.lines
             for name, _ in line.variables
         )
@@ -72,6 +73,12 @@ class Gathered:
                 )
                 self.fault(section.number, f"no check is called {section.name!r}{hint}")
                 return
+        elif section.kind == "profile":
+            if section.name in self.known:
+                text = f"{section.name!r} is a check; give the profile another name"
+                self.fault(section.number, text)
+                return
+            self.of_profile.setdefault(section.name, {})
         elif section.kind == "vars" and section.name not in (*WITHOUT_HEADER, *self.groups.parents):
             self.fault(section.number, self._no_group(section.name))
             return
@@ -81,8 +88,13 @@ class Gathered:
             elif section.kind == "children":
                 self._children.append((line.number, section.name, line.head))
             else:
-                scopes = self.of_check if section.kind == "check" else self.of_group
+                scopes = self._scopes(section.kind)
                 self._set_all(scopes.setdefault(section.name, {}), line, section)
+
+    def _scopes(self, kind: str) -> dict[str, Variables]:
+        if kind == "check":
+            return self.of_check
+        return self.of_profile if kind == "profile" else self.of_group
 
     def _no_group(self, name: str) -> str:
         return f"no group is called {name!r}{nearest(name, self.groups.parents)}"

@@ -9,7 +9,8 @@ from clustercheck.gathered import Gathered, Variables
 from clustercheck.inventoryfile import read
 from clustercheck.node import Node
 from clustercheck.nodeset import shorten
-from clustercheck.settings import OVERRIDE, Fault, Inventory, Layer, Setting, refuse
+from clustercheck.profile import LISTS, changed, shipped, unfitting
+from clustercheck.settings import OVERRIDE, Fault, Inventory, Layer, Profile, Setting, refuse
 from clustercheck.variables import ANSIBLE, OURS, ansible_node, ansible_note, near_ours, our_node
 
 __all__ = ["Inventory", "empty", "load"]
@@ -37,7 +38,12 @@ def empty(checks: Mapping[str, AnyCheck], overrides: Sequence[str] = ()) -> Inve
 
     Raises UsageError for a fault in `-o`.
     """
-    made = Inventory(checks, groups={"all": ()}, layers={OVERRIDE: _overrides(overrides)})
+    made = Inventory(
+        checks,
+        groups={"all": ()},
+        layers={OVERRIDE: _overrides(overrides)},
+        profiles=shipped(),
+    )
     _check_overrides(made)
     refuse(made.faults(checks))
     return made
@@ -96,7 +102,41 @@ class _Maker:
             plugins={name: said.of_check[name] for name in sorted(said.plugins)},
             notes=tuple(notes),
             layers={scope: layer for scope, layer in layers.items() if layer or scope == OVERRIDE},
+            profiles={**shipped(), **self.profiles(checks)},
         )
+
+    def profiles(self, checks: Mapping[str, AnyCheck]) -> dict[str, Profile]:
+        """The profiles that the file names."""
+        made = {}
+        for name, variables in self.said.of_profile.items():
+            lists: dict[str, tuple[str, ...]] = {}
+            settings: dict[str, dict[str, Setting]] = {}
+            for key, setting in variables.items():
+                if key in LISTS:
+                    words = setting.text.replace(",", " ").split()
+                    lists[key] = tuple(dict.fromkeys(words))
+                    self.known_words(key, setting, lists[key], checks)
+                elif "." in key:
+                    check, _, option = key.partition(".")
+                    self.known_check(check, setting)
+                    settings.setdefault(check, {})[option] = setting
+                else:
+                    hint = nearest(key, LISTS) or f"; write {', '.join(LISTS)} or CHECK.OPTION"
+                    self.fault(setting, f"a profile has no {key!r}{hint}")
+            made[name] = changed(name, lists, settings)
+        return made
+
+    def known_words(
+        self, key: str, setting: Setting, words: Iterable[str], checks: Mapping[str, AnyCheck]
+    ) -> None:
+        """Whether these are names of checks, or of findings."""
+        for word in words:
+            if key != "fail_on":
+                self.known_check(word, setting)
+            elif unfitting(word, checks, self.said.plugins):
+                names = (f"{check}.{code}" for check in checks for code in checks[check].codes)
+                hint = nearest(word, names) or "; write such as ntp.offset or mtu.*"
+                self.fault(setting, f"fail_on: no finding is called {word!r}{hint}")
 
     def note(self, variable: str, setting: Setting, text: str) -> None:
         place, count, first = self.notes.get(variable, (setting.place, 0, text))

@@ -15,6 +15,7 @@ from clustercheck.errors import ConfigError, nearest
 from clustercheck.nodeset import shorten
 
 KINDS = ("hosts", "vars", "children")
+OURS = ("check", "profile")  # what stands first in [check:NAME]
 LARGEST = 64 * 2**20  # bytes; 100,000 nodes at 600 bytes each
 
 _HEADER = re.compile(r"\[\s*([^\[\]:]*?)\s*(?::\s*([^\[\]]*?)\s*)?\](.*)")
@@ -37,7 +38,7 @@ class Line(NamedTuple):
 
 @dataclass
 class Section:
-    """`[name:kind]` and its lines. kind: hosts, vars, children or check.
+    """`[name:kind]` and its lines. kind: hosts, vars, children, check or profile.
 
     The lines before any header are the section ("ungrouped", "hosts") with the title "".
     """
@@ -130,8 +131,8 @@ def _header(number: int, text: str) -> Section:
     name, kind = match[1], match[2]
     if kind is None:
         kind = "hosts"
-    elif name == "check" and kind not in KINDS:
-        name, kind = kind, "check"
+    elif name in OURS and kind not in KINDS:
+        name, kind = kind, name
     elif kind not in KINDS:
         hint = nearest(kind, KINDS) or f"; write [{name}:vars], [{name}:children] or [check:NAME]"
         raise ValueError(f"there is no section of the kind {kind!r}{hint}")
@@ -141,7 +142,7 @@ def _header(number: int, text: str) -> Section:
 
 
 def _line(number: int, text: str, section: Section) -> Line:
-    if section.kind in ("vars", "check"):
+    if section.kind in ("vars", *OURS):
         name, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not name or name.split() != [name]:
             raise ValueError(f"{shorten(text)} is not NAME = VALUE")

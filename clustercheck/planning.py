@@ -45,7 +45,7 @@ class Wanted:
 
     nodes, exclude: node sets as text; nodes is None where -w is not given, for an empty -w is an
         empty shell variable and must not mean all. checks, skip: names joined by commas.
-    options: texts of -o.
+    options: texts of -o. profile: its name; -c is nearer than the profile's checks.
     """
 
     inventory: Path | None = None
@@ -54,6 +54,7 @@ class Wanted:
     checks: str = ""
     skip: str = ""
     options: Sequence[str] = ()
+    profile: str = ""
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,12 @@ def choose_all(wanted: Wanted) -> Chosen:
         found = inventory.empty(known, wanted.options)
     else:
         found = inventory.load(wanted.inventory, known, wanted.options)
-    found = found.with_checks(plugin.checks_of(found))
-    return Chosen(found, (), choose_checks(found.checks, wanted.checks, wanted.skip))
+    found = found.with_checks(plugin.checks_of(found)).with_profile(wanted.profile)
+    checks, skip = wanted.checks, wanted.skip
+    if found.profile:
+        checks = checks or ",".join(found.profile.checks)
+        skip = ",".join((skip, *found.profile.skip))
+    return Chosen(found, (), choose_checks(found.checks, checks, skip))
 
 
 def choose_checks(known: Mapping[str, AnyCheck], names: str, skip: str) -> dict[str, AnyCheck]:

@@ -5,11 +5,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from clustercheck.check import AnyCheck
-from clustercheck.errors import ConfigError, UsageError
+from clustercheck.errors import ConfigError, UsageError, nearest
 from clustercheck.node import Node
+from clustercheck.nodeset import shorten
 from clustercheck.options import as_text, instance, parse, unknown_option
 
 OVERRIDE = "-o"
+PROFILE, SHIPPED = "profile", "shipped"  # layers
 MOST_FAULTS = 20  # shown; a file that is no inventory at all has one in each line
 NOBODY = ""  # a node that is in no inventory
 
@@ -41,6 +43,24 @@ Layer = Mapping[str, Mapping[str, Setting]]
 """Settings by check and option, all from equally near."""
 
 
+@dataclass(frozen=True)
+class Profile:
+    """A named set of checks and of how strictly they judge, for one kind of work.
+
+    checks: their names; empty: all. skip: names of those that are left out.
+    fail_on: names of findings ("cpu.busy", "mtu.*"): as a warning they count as a failure.
+    settings: what the inventory says in `[profile:NAME]`; only -o is nearer.
+    shipped: what the product says; whatever the inventory sets is nearer.
+    """
+
+    name: str
+    checks: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    fail_on: tuple[str, ...] = ()
+    settings: Layer = field(default_factory=dict)
+    shipped: Layer = field(default_factory=dict)
+
+
 class Effective(NamedTuple):
     """An option as it stands for a node, and where it comes from ("default", "-o", a line)."""
 
@@ -61,7 +81,9 @@ class Inventory:
     plugins: what `[check:NAME]` says, by NAME, where it gives a `command` for a name that is no
         check. Make checks of them and give those to `with_checks`.
     notes: what was left aside, one line each, for `-v`.
-    layers: settings by "node NAME", "group NAME" ("group all" too), "check" and "-o".
+    layers: settings by "node NAME", "group NAME" ("group all" too), "check" and "-o"; with a
+        profile in use, "profile" and "shipped" too.
+    profiles: by name, the product's among them. profile: the one in use.
     """
 
     checks: Mapping[str, AnyCheck]
@@ -70,6 +92,8 @@ class Inventory:
     plugins: Mapping[str, Mapping[str, Setting]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     layers: Mapping[str, Layer] = field(default_factory=dict)
+    profiles: Mapping[str, Profile] = field(default_factory=dict)
+    profile: Profile | None = None
     _made: dict[Any, Any] = field(default_factory=dict)
     _equal: dict[tuple[str, Any], Any] = field(default_factory=dict)
 
@@ -95,12 +119,16 @@ class Inventory:
         for layer in self._layers(node):
             for option, setting in layer.get(check, {}).items():
                 nearest_of.setdefault(option, setting)
-        return nearest_of
+        shipped = self.layers.get(SHIPPED, {}).get(check, {})
+        whole = {**shipped, **nearest_of}
+        if not shipped or _fits(self.checks[check], whole):
+            return whole
+        return nearest_of  # the site's warning may lie above our failure: the site's count
 
     def _layers(self, node: str) -> Iterator[Layer]:
         """From the nearest to the farthest."""
         known = self.nodes.get(node)
-        scopes = [OVERRIDE, f"node {node}"]
+        scopes = [OVERRIDE, PROFILE, f"node {node}"]
         if known:
             scopes += [f"group {name}" for name in known.groups or ("ungrouped",)]
         for scope in (*scopes, "group all", "check"):
@@ -129,10 +157,27 @@ class Inventory:
         refuse(grown.faults(checks))
         return grown
 
+    def with_profile(self, name: str) -> "Inventory":
+        """The same with a profile in use; itself for "".
+
+        Raises UsageError where there is no such profile, ConfigError where its options cannot be.
+        """
+        if not name:
+            return self
+        if name not in self.profiles:
+            known = ", ".join(self.profiles)
+            hint = nearest(name, self.profiles) or f"; the profiles are {known}"
+            raise UsageError(f"--profile: no profile is called {shorten(name)}{hint}")
+        profile = self.profiles[name]
+        layers = {**self.layers, PROFILE: profile.settings, SHIPPED: profile.shipped}
+        grown = replace(self, layers=layers, profile=profile, _made={}, _equal={})
+        refuse(grown.faults(self.checks))
+        return grown
+
     def faults(self, checks: Mapping[str, AnyCheck]) -> list[Fault]:
         """What is wrong in the settings of these checks, also of groups without nodes."""
         wrong: dict[Fault, None] = {}
-        for layer in self.layers.values():
+        for layer in (*self.layers.values(), *(p.settings for p in self.profiles.values())):
             for name, settings in layer.items():
                 if name in checks:
                     wrong |= dict.fromkeys(_faults_of(name, checks[name], settings))
@@ -151,6 +196,14 @@ class Inventory:
                 except ValueError as error:
                     setting = next(iter(self.settings(check, node).values()))
                     yield Fault(setting.place, f"{check}: {error}")
+
+
+def _fits(check: AnyCheck, settings: Mapping[str, Setting]) -> bool:
+    try:
+        instance(check, {name: setting.text for name, setting in settings.items()})
+    except ValueError:
+        return False
+    return True
 
 
 def _faults_of(name: str, check: AnyCheck, settings: Mapping[str, Setting]) -> Iterator[Fault]:

@@ -191,9 +191,9 @@ def faults(tmp_path: Path, text: str | bytes) -> list[str]:
             "inventory.ini:2: there is no section of the kind 'var'; did you mean 'vars'?",
         ),
         (
-            "n1\n[profile:night]\n",
+            "n1\n[group:night]\n",
             "inventory.ini:2: there is no section of the kind 'night'; "
-            "write [profile:vars], [profile:children] or [check:NAME]",
+            "write [group:vars], [group:children] or [check:NAME]",
         ),
         (
             "n1\n[gpu\n",

@@ -12,6 +12,7 @@ from clustercheck.cli.arguments import (
     InventoryOption,
     OptionOption,
     OutputOption,
+    ProfileOption,
     SkipOption,
     VerboseOption,
 )
@@ -50,6 +51,7 @@ def admit(
     checks: ChecksOption = "",
     skip: SkipOption = "",
     option: OptionOption = None,
+    profile: ProfileOption = "",
     *,
     way: "Way",
     few_limits: "Limits",
@@ -72,6 +74,7 @@ def admit(
 
     ways.log(verbose)
     asked = command.Asked(candidates, like, light, baseline, save_baseline, form, output, verbose)
-    wanted = planning.Wanted(inventory, None, "", checks, skip, tuple(option or ()))
+    options = tuple(option or ())
+    wanted = planning.Wanted(inventory, None, "", checks, skip, options, profile)
     ways.stop_with_report()
     return command.admit(asked, wanted, way, few_limits)

@@ -33,6 +33,14 @@ ChecksOption = Annotated[
     str, typer.Option("-c", "--checks", metavar="CHECK,…", help="Only these checks, by comma.")
 ]
 SkipOption = Annotated[str, typer.Option("--skip", metavar="CHECK,…", help="All checks but these.")]
+ProfileOption = Annotated[
+    str,
+    typer.Option(
+        "--profile",
+        metavar="NAME",
+        help="Judge as for this work: benchmark, or a [profile:NAME] of the inventory.",
+    ),
+]
 OptionOption = Annotated[
     list[str] | None,
     typer.Option(

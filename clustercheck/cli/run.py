@@ -12,6 +12,7 @@ from clustercheck.cli.arguments import (
     NodesOption,
     OptionOption,
     OutputOption,
+    ProfileOption,
     RecordOption,
     SkipOption,
     VerboseOption,
@@ -30,6 +31,7 @@ def run(
     checks: ChecksOption = "",
     skip: SkipOption = "",
     option: OptionOption = None,
+    profile: ProfileOption = "",
     *,
     way: "Way",
     limits: "Limits",
@@ -49,6 +51,7 @@ def run(
 
     ways.log(verbose)
     shown = execute.Shown(form, output, verbose)
-    wanted = planning.Wanted(inventory, nodes, exclude, checks, skip, tuple(option or ()))
+    options = tuple(option or ())
+    wanted = planning.Wanted(inventory, nodes, exclude, checks, skip, options, profile)
     ways.stop_with_report()
     return execute.run(wanted, way, limits, shown, record)

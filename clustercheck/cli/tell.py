@@ -12,9 +12,10 @@ from clustercheck.cli.arguments import (
     InventoryOption,
     NodesOption,
     OptionOption,
+    ProfileOption,
     SkipOption,
 )
-from clustercheck.errors import UsageError
+from clustercheck.errors import UsageError, nearest
 
 
 @app.command("checks")
@@ -42,14 +43,15 @@ def explain_word(
     inventory: InventoryOption = None,
     nodes: NodesOption = None,
     option: OptionOption = None,
+    profile: ProfileOption = "",
 ) -> None:
-    """Tell all about a check, a finding or an option.
+    """Tell all about a check, a finding, an option or a profile.
 
     What it means, what to do about it, and what the field notes say of it.
     """
     from clustercheck import explain, planning
 
-    wanted = planning.Wanted(inventory, nodes, options=tuple(option or ()))
+    wanted = planning.Wanted(inventory, nodes, options=tuple(option or ()), profile=profile)
     if effective:
         chosen = planning.choose(wanted)
         for node in chosen.nodes:
@@ -59,7 +61,8 @@ def explain_word(
                 rows = [row for row in rows if row.check == word]
             print(f"{node.name}:\n{explain.effective(rows)}")
     elif word:
-        print(explain.page(word, planning.choose_all(wanted).checks))
+        known = planning.choose_all(wanted).inventory
+        print(explain.page(word, known.checks, known.profiles))
     else:
         raise UsageError("explain what? Give a check (see `clustercheck checks`) or a code")
 
@@ -133,10 +136,20 @@ def _source(slurm: bool, hosts: bool, nodes: str) -> str:
 
 
 @app.command()
-def schema() -> None:
-    """Print the JSON Schema of the reports."""
+def schema(
+    of: Annotated[
+        str, typer.Argument(metavar="[WHAT]", help="Of what the commands write as JSON; see below.")
+    ] = "report",
+) -> None:
+    """Print a JSON Schema of what is written as JSON.
+
+    WHAT is report (of run and judge, where none is given), admission (of admit) or diff.
+    """
     import json
 
-    from clustercheck.render.json import schema as report_schema
+    from clustercheck.render import json as forms
 
-    print(json.dumps(report_schema(), indent=2))
+    if of not in forms.SCHEMAS:
+        hint = nearest(of, forms.SCHEMAS) or f"; it is one of {', '.join(forms.SCHEMAS)}"
+        raise UsageError(f"there is no schema of {of!r}{hint}")
+    print(json.dumps(forms.schema(of), indent=2))

@@ -215,7 +215,7 @@ def test_the_page_of_a_profile(tmp_path: Path) -> None:
     assert "benchmark: a profile, for run, gate and admit (--profile benchmark)" in page
     assert "nfs," not in page.partition("Checks")[2].partition("Warnings")[0]
     assert "cpu.*, gpu.memory," in page
-    assert "inventory.ini:7 [profile:benchmark])" in " ".join(page.split())
+    assert "inventory.ini:6 [profile:benchmark])" in " ".join(page.split())
     assert "nfs.throughput = yes\n" in page
     with pytest.raises(UsageError, match="did you mean 'benchmark'"):
         explain.page("benchmrak", CHECKS, found.profiles)

@@ -58,9 +58,9 @@ SAME_NETWORK = Remedy(
     "§5.3",
 )
 SAME_MOUNT = Remedy(
-    "Compare the line in /etc/fstab or in the automounter's map, and what was negotiated"
-    " (`nfsstat -m`): an older server or client agrees to less. A mount takes new options when it"
-    " is mounted anew.",
+    "Compare the line in /etc/fstab or in the automounter's map with that of another node; of NFS,"
+    " what was negotiated as well (`nfsstat -m`): an older server or client agrees to less. A mount"
+    " takes new options when it is mounted anew.",
     "§2.3",
     disturbs=True,
 )
@@ -136,6 +136,13 @@ OWN_PARAMETERS = re.compile(
 )
 # Options of a mount that name this node or this mount of it.
 OWN_OPTIONS = re.compile(r"(?:clientaddr|addr|mountaddr|mountport|port|fsid|wsync_id|uuid)=.*")
+# Of a local file system, what somebody has chosen: the rest follows from its disk, and that it is
+# read-only is the check mounts's to say.
+_CHOSEN = re.compile(
+    r"nosuid|nodev|noexec|(?:no|rel|strict|lazy)a?time|nodiratime|(?:dir)?sync|dax(?:=.*)?|discard"
+    r"|[ugp](?:sr|rp|rj)?quota|noquota|(?:no)?barrier(?:=.*)?|data=.*|compress(?:-force)?=.*"
+)
+_LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "tmpfs")
 # What the check nfs compares itself.
 _AGREED = re.compile(r"(?:(?:vers|proto|rsize|wsize|sec)=.*|hard|soft|softerr|r[ow])")
 _OF_EACH = re.compile(r"^[0-9]{1,4} x ")
@@ -207,8 +214,11 @@ def _as_compared(name: str, value: str) -> tuple[str, str]:
         return name, " ".join(kept)
     if start == "mount":
         kind, _, options = value.split(" ") if value.count(" ") == 2 else (value, "", "")
-        passed_over = (OWN_OPTIONS, _AGREED) if kind.startswith("nfs") else (OWN_OPTIONS,)
-        kept = [o for o in options.split(",") if not any(p.fullmatch(o) for p in passed_over)]
+        if kind in _LOCAL:
+            kept = [o for o in options.split(",") if _CHOSEN.fullmatch(o)]
+        else:
+            passed_over = (OWN_OPTIONS, _AGREED) if kind.startswith("nfs") else (OWN_OPTIONS,)
+            kept = [o for o in options.split(",") if not any(p.fullmatch(o) for p in passed_over)]
         return name, " ".join([kind, ",".join(sorted(kept))]).rstrip()
     return name, value
 
@@ -236,3 +246,11 @@ def class_of(found: Mapping[str, str]) -> tuple[str, ...]:
     processor, and of which kinds its GPUs are (how many, is compared)."""
     cards = sorted(name for name in found if name.startswith("gpu.cards."))
     return (found.get("product", ""), found.get("cpu.model", ""), *cards)
+
+
+def class_words(found: Mapping[str, str]) -> str:
+    """The class in words, the same for all of its nodes."""
+    product, processor, *cards = class_of(found)
+    gpus = [card.removeprefix("gpu.cards.") for card in cards]
+    parts = [product, processor, f"GPUs {', '.join(gpus)}" if gpus else ""]
+    return ", ".join(filter(None, parts))[:200] or "a machine that does not tell what it is"

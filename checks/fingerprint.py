@@ -8,11 +8,12 @@ to be right. Where there is no majority, that is said, and nobody is accused.
 Must be alike: the machine's make, memory, processors (how many, threads, microcode, governor),
 NUMA, huge pages and swap, GPUs (kind, number, VBIOS, driver, and how they are set), network cards
 (kind, driver, firmware), the firmware's version, OS, kernel and its command line, clock source,
-versions of glibc, CUDA's toolkit, MPI, Slurm, Munge and what runs containers, options of network
-mounts, limits, settings of the kernel that count for MPI and storage, the numbers of accounts, and
-the sums of nsswitch.conf, gres.conf and limits.conf. May vary: anything else, and what `ignore`
-names. Never asked for: what is one node's own, as its name, addresses, serial numbers and UUIDs;
-where a value has such a part, that is cut out.
+versions of glibc, CUDA's toolkit, MPI, Slurm, Munge and what runs containers, options of mounts
+(of local ones those that somebody has chosen, as noatime), limits, settings of the kernel that
+count for MPI and storage, the numbers of accounts, and the sums of nsswitch.conf, gres.conf and
+limits.conf. May vary: anything else, and what `ignore` names. Never asked for: what is one node's
+own, as its name, addresses, serial numbers and UUIDs; where a value has such a part, that is cut
+out.
 
 What other checks judge by its effect is no finding here, and only shown by `clustercheck diff`:
 /etc/hosts and name servers (dns), time servers (ntp), a mount that is absent or comes from
@@ -54,6 +55,7 @@ from ._fingerprint_fields import (
     SAME_SETUP,
     SAME_VERSION,
     class_of,
+    class_words,
     fields,
     is_cut,
     kind_of,
@@ -107,6 +109,7 @@ def judge(facts: Facts, options: Options) -> Iterator[Finding]:
     digest = hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()
     rest = "; mounts that did not fit into 16 KB are left out" if is_cut(facts) else ""
     yield ok("taken", f"{len(found)} fields, in one number {digest[:12]}{rest}")
+    yield ok("kind", class_words(found))
     yield from _gpu_settings(facts, options)
     differs = False
     for name, value in sorted(options.expected().items(), key=lambda of: (place_of(of[0]), of)):
@@ -160,8 +163,8 @@ def compare(
         classes.setdefault(class_of(found), []).append(node)
     for nodes in classes.values():
         if len(nodes) == 1 and len(told) > 1:
-            make = " ".join(filter(None, class_of(told[nodes[0]]))) or "of a kind that is not told"
-            yield nodes[0], skip("alone", f"no other node of this run is {make}")
+            words = class_words(told[nodes[0]])
+            yield nodes[0], skip("alone", f"no other node of this run is of its kind: {words}")
         else:
             names = {name for node in nodes for name in told[node]}
             settings = [node for node in nodes if _tells_settings(facts[node])]
@@ -192,9 +195,12 @@ def _field(
             continue
         if len(nodes) < LEAST or count == second:
             rest = len(nodes) - counts[value]
+            which = (
+                "which of the two" if len(nodes) < LEAST else "no value is that of most, so which"
+            )
             message = (
                 f"{name} is {_short(value, usual)}, and differs on {rest} of {len(nodes)} nodes of"
-                " its kind; which is right is not known"
+                f" its kind; {which} is right is not known"
             )
             yield node, unknown("undecided", message)
         elif value != usual:
@@ -237,12 +243,14 @@ REMEDIES = (
 
 CHECK = Check(
     title="what nodes of one kind should have alike",
+    stale="boot",
     options=Options(),
     judge=judge,
     compare=compare,
     fields=like_on_its_kind,
     codes={
         "taken": Code("What the node is and has, in one number: equal where all is equal."),
+        "kind": Code("Of which kind it is: the machine, its processor and its GPUs."),
         "expected": Code("A field has another value than `expect` says.", REMEDIES),
         "settings": Code(
             "How the GPUs are set (persistence, ECC, MIG, power limit) could not be found out."

@@ -7,7 +7,7 @@ out.
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from clustercheck.check import AnyCheck, Finding, Remedy, Status
 from clustercheck.report import TROUBLE, NodeResult, Report
@@ -66,6 +66,8 @@ class Admission:
     again: the checks to be run again afterwards.
     passed: checks without a remark. skipped: reason by check.
     like: existing nodes that it was compared with; those that did not answer are in `silent`.
+    kinds: the kinds of machines that these nodes and the candidate are, each with its existing
+        nodes; the candidate's own is the first. Empty where the nodes' kinds were not asked for.
     alone: why it is not known whether it is like other nodes, or "".
     """
 
@@ -79,6 +81,7 @@ class Admission:
     like: tuple[str, ...]
     silent: tuple[str, ...]
     alone: str
+    kinds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     @property
     def admitted(self) -> bool:
@@ -153,7 +156,19 @@ def _admission(
         like,
         silent,
         alone,
+        _kinds(report, node, like),
     )
+
+
+def _kinds(report: Report, node: str, like: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for name in (node, *like):
+        for finding in report.nodes[name].findings.get(LAST, ()):
+            if finding.code == "kind":
+                found.setdefault(finding.message, []).extend([name] if name != node else [])
+        if not found:  # the candidate's own is not known
+            return {}
+    return {kind: tuple(names) for kind, names in found.items()}
 
 
 def _alone(result: NodeResult, like: Sequence[str]) -> str:

@@ -2,12 +2,15 @@
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
+from hypothesis import given, settings
 
 from clustercheck.admission import BOTH_SIDES, CLOSER, Admission, admissions
 from clustercheck.admit import closer, exit_code, like
@@ -15,9 +18,11 @@ from clustercheck.check import Finding, Remedy, fail, ok, skip, unknown, warn
 from clustercheck.errors import UsageError
 from clustercheck.inventory import load
 from clustercheck.render.admission import render
+from clustercheck.render.json import schema
 from clustercheck.report import NodeResult, Report
 from tests.command import clustercheck
 from tests.made_up import CHECKS
+from tests.render.made_up import reports
 
 NAMES = Remedy("Give every node the same names.", "§4.1.2")
 CLOCK = Remedy("Let the daemon follow a server.", "§4.1.1", disturbs=True)
@@ -34,6 +39,13 @@ def report(nodes: Mapping[str, Found]) -> Report:
 def one(nodes: Mapping[str, Found]) -> Admission:
     (found,) = admissions(report(nodes), ["new"], CHECKS)
     return found
+
+
+def told(found: Admission) -> Any:
+    """What is written as JSON of one candidate, as its schema says."""
+    content = json.loads(render([found], "json", "", exit_code=exit_code([found])))
+    jsonschema.Draft202012Validator(schema("admission")).validate(content)
+    return content["candidates"][found.node]
 
 
 def text(found: Admission) -> str:
@@ -126,11 +138,34 @@ def test_alone_it_is_not_admitted_as_like_the_others() -> None:
     )
 
 
+def of_kind(kind: str, *more: Finding) -> Found:
+    return {**GOOD, "fingerprint": [ok("taken", "x"), ok("kind", kind), *more]}
+
+
 def test_of_another_kind_it_is_not_like_the_others() -> None:
-    kind = {**GOOD, "fingerprint": [ok("taken", "x"), skip("alone", "no other node is a R650")]}
-    found = one({"new": kind, "a1": GOOD})
-    assert found.answer == "admit, but no other node is a R650"
+    alone = skip("alone", "no other node of this run is of its kind: R650")
+    found = one({"new": of_kind("R650", alone), "a1": of_kind("XE8545")})
+    assert found.answer == "admit, but no other node of this run is of its kind: R650"
     assert exit_code([found]) == 1
+    assert text(found).splitlines()[1] == (
+        "Compared with no node of its kind (R650), only with a1 (another kind: XE8545)."
+    )
+
+
+def test_of_several_kinds_it_is_told_which_are_its_own() -> None:
+    nodes = {"new": of_kind("R650"), "a1": of_kind("XE8545"), "a2": of_kind("R650")}
+    found = one({**nodes, "a3": of_kind("R650"), "a4": {"access": [unknown("timeout", "none")]}})
+    assert found.answer == "admit"
+    assert text(found).splitlines()[1] == (
+        "Compared with a[2-3] (its kind: R650); in part with a1 (another kind: XE8545); no answer"
+        " from a4."
+    )
+    assert told(found)["kinds"] == [
+        {"kind": "R650", "own": True, "nodes": ["a2", "a3"]},
+        {"kind": "XE8545", "own": False, "nodes": ["a1"]},
+    ]
+    same = one({"new": of_kind("R650"), "a1": of_kind("R650")})
+    assert text(same).splitlines()[1] == "Compared with a1."
 
 
 def test_nothing_checked_is_no_admission() -> None:
@@ -160,11 +195,42 @@ def test_in_markdown_and_json() -> None:
     shown = render([found], "markdown", "clustercheck admit new", exit_code=1)
     assert shown.startswith("## new: admit with 1 remark\n")
     assert "1. Give every node the same names." in shown and "<b>" not in shown
+    content = told(found)
+    assert content["admit"] is True and content["answer"] == "admit with 1 remark"
+    assert content["work"][0]["codes"] == ["dns.slow"] and content["again"] == ["dns"]
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda c: c.update(more=1),
+        lambda c: c.update(exit_code=64),
+        lambda c: c["candidates"]["new"].pop("kinds"),
+        lambda c: c["candidates"]["new"].update(status="bad"),
+        lambda c: c["candidates"]["new"]["remarks"][0].update(status="pass"),
+        lambda c: c["candidates"]["new"]["work"][0].update(codes=[]),
+    ],
+)
+def test_the_schema_notices_drift(spoil: Any) -> None:
+    found = one({"new": {"dns": [warn("slow", "slow", NAMES)]}, "a1": GOOD})
     content = json.loads(render([found], "json", "", exit_code=1))
-    assert content["schema"] == "clustercheck.admission/1"
-    told = content["candidates"]["new"]
-    assert told["admit"] is True and told["answer"] == "admit with 1 remark"
-    assert told["work"][0]["codes"] == ["dns.slow"] and told["again"] == ["dns"]
+    validator = jsonschema.Draft202012Validator(schema("admission"))
+    validator.validate(content)
+    spoil(content)
+    assert not validator.is_valid(content)
+
+
+@settings(deadline=None, max_examples=60)
+@given(reports())
+def test_any_admission_fits_its_schema_and_forms(found: Report) -> None:
+    """Of whatever nodes have said."""
+    names = list(found.nodes)
+    answers = admissions(found, names[: len(names) // 2 + 1], CHECKS)
+    for one_of_them in answers:
+        told(one_of_them)
+        for form in ("text", "markdown"):
+            shown = render([one_of_them], form, "clustercheck admit", exit_code=0)
+            assert not re.search("[\x00-\x09\x0b-\x1f\x7f]", shown)
 
 
 INVENTORY = """\

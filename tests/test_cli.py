@@ -167,9 +167,24 @@ def test_the_script_is_what_runs(fine: Path) -> None:
     assert " selinux = " in answer.stdout and " fine ! whole" in answer.stdout
 
 
-def test_the_schema_is_json_schema() -> None:
-    schema = json.loads(clustercheck("schema").out)
+@pytest.mark.parametrize(
+    ("words", "title"),
+    [
+        ([], "Reports of clustercheck"),
+        (["admission"], "Admissions of clustercheck"),
+        (["diff"], "Differences as clustercheck finds them"),
+    ],
+)
+def test_the_schema_is_json_schema(words: list[str], title: str) -> None:
+    schema = json.loads(clustercheck("schema", *words).out)
     assert schema["$schema"].startswith("https://json-schema.org/")
+    assert schema["title"] == title
+
+
+def test_there_is_no_such_schema() -> None:
+    done = clustercheck("schema", "admision")
+    assert (done.status, done.out) == (64, "")
+    assert "there is no schema of 'admision'; did you mean 'admission'?" in done.err
 
 
 def test_checks_are_listed() -> None:

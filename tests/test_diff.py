@@ -4,11 +4,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from clustercheck import execute
 from clustercheck.diff import diff
 from clustercheck.planning import Wanted
+from clustercheck.render.json import schema
 from tests.command import Done, clustercheck
 from tests.made_up import judged
 
@@ -65,6 +67,7 @@ def test_what_changed_between_two_runs(inventory: Path, tmp_path: Path) -> None:
     done = clustercheck("diff", before, after, "--format", "json")
     assert done.status == 1
     content: dict[str, Any] = json.loads(done.out)
+    jsonschema.Draft202012Validator(schema("diff")).validate(content)
     assert [(d["field"], d["nodes"]) for d in content["differences"]] == [
         ("sysctl.vm.swappiness", ["n1", "n2"]),
         ("limit.nofile", ["n2"]),
@@ -162,11 +165,11 @@ def test_a_baseline_that_is_none(
 
 def test_what_is_expected_stands_in_the_inventory_as_well() -> None:
     told = {"fields": "kernel 6.1\nos Debian\n"}
-    assert judged("fingerprint", told, expect=("kernel 6.1", "os Debian"))[1:] == [
+    assert judged("fingerprint", told, expect=("kernel 6.1", "os Debian"))[2:] == [
         "pass expected: 2 fields are as they should be"
     ]
     assert judged("fingerprint", told, expect=("kernel 6.2", "glibc 2.36"), must=("kernel",))[
-        1:
+        2:
     ] == [
         "fail expected: kernel is 6.1, should be 6.2",
         "warn expected: glibc is absent, should be 2.36",

@@ -76,8 +76,14 @@ def _compared(one: Admission) -> str:
     silent = f"; no answer from {_names(one.silent)}" if one.silent else ""
     if not one.like:
         return f"Not compared: {one.alone}{silent}."
-    alone = f"; {one.alone}" if one.alone else ""
-    return f"Compared with {_names(one.like)}{silent}{alone}."
+    if len(one.kinds) < 2:
+        alone = f"; {one.alone}" if one.alone else ""
+        return f"Compared with {_names(one.like)}{silent}{alone}."
+    (own, alike), *others = one.kinds.items()
+    of_others = "; ".join(f"{_names(names)} (another kind: {kind})" for kind, names in others)
+    if not alike:
+        return f"Compared with no node of its kind ({own}), only with {of_others}{silent}."
+    return f"Compared with {_names(alike)} (its kind: {own}); in part with {of_others}{silent}."
 
 
 def _command(one: Admission, again: str) -> str:
@@ -121,6 +127,10 @@ def _one(one: Admission) -> dict[str, Any]:
         "compared_with": [sound(name) for name in one.like],
         "not_compared": sound(one.alone),
         "no_answer": [sound(name) for name in one.silent],
+        "kinds": [
+            {"kind": sound(kind), "own": place == 0, "nodes": [sound(name) for name in names]}
+            for place, (kind, names) in enumerate(one.kinds.items())
+        ],
         "remarks": [
             {
                 "status": remark.finding.status.value,

@@ -1,4 +1,7 @@
-"""The report as one JSON object; `clustercheck/report.schema.json` says what each key means."""
+"""The report as one JSON object; `clustercheck/report.schema.json` says what each key means.
+
+What other commands write as JSON has a schema of its own beside it.
+"""
 
 import json
 import math
@@ -13,11 +16,13 @@ from clustercheck.render.escape import sound
 from clustercheck.report import TROUBLE, NodeResult, Report, groups
 
 REPORT = "clustercheck.report/1"
+SCHEMAS = ("report", "admission", "diff")
 
 
-def schema() -> dict[str, Any]:
-    """The JSON Schema (draft 2020-12) of the JSON form and of each line of the JSON-lines form."""
-    text = resources.files("clustercheck").joinpath("report.schema.json").read_text("utf-8")
+def schema(of: str = "report") -> dict[str, Any]:
+    """A JSON Schema (draft 2020-12), one of SCHEMAS; that of reports is of the JSON form and of
+    each line of the JSON-lines form."""
+    text = resources.files("clustercheck").joinpath(f"{of}.schema.json").read_text("utf-8")
     found: dict[str, Any] = json.loads(text)
     return found
 

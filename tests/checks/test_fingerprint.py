@@ -34,6 +34,9 @@ MOUNTS = (
     "nfs:/home /home nfs4 rw,noatime,vers=4.2,rsize=1048576,hard,clientaddr=10.0.0.7,addr=10.0.0.1"
     " 0 0\n"
     "10.0.0.5@o2ib:/fs /scratch lustre rw,flock 0 0\n"
+    "/dev/nvme0n1p1 /local xfs ro,noatime,attr2,inode64,logbufs=8,sunit=256,prjquota 0 0\n"
+    "tmpfs /run/user/0 tmpfs rw,nosuid,nodev,relatime,size=26389840k,mode=700 0 0\n"
+    "/dev/sda1 /var/lib/docker/plugins ext4 rw,relatime 0 0\n"
 )
 FILES = {
     "/etc/os-release": 'NAME="Rocky Linux"\nPRETTY_NAME="Rocky Linux 9.4 (Blue Onyx)"\n',
@@ -95,7 +98,9 @@ memory.huge_pages_of_2048kB 512
 memory.swap_gib 0
 memory.total_gib 503
 memory.transparent_huge_pages madvise
+mount./ ext4 relatime
 mount./home nfs4 noatime
+mount./local xfs noatime,prjquota
 mount./scratch lustre flock,rw
 mtu.eth0 9000
 net.eth0 15b3:101d
@@ -221,7 +226,7 @@ def test_an_nvidia_smi_that_hangs(tmp_path: Path, shell: str) -> None:
     node.file("/proc/driver/nvidia/version", NVIDIA)
     node.command("nvidia-smi", "exec sleep 30")
     told = node.probe("fingerprint", shell=shell, gpu_settings=True)
-    assert judged("fingerprint", told)[1:] == [
+    assert judged("fingerprint", told)[2:] == [
         "unknown settings: how the GPUs are set is not told: nvidia-smi gives no answer within 8 s"
     ]
 
@@ -233,7 +238,7 @@ def test_how_gpus_are_set_is_not_asked_for_in_a_run(tmp_path: Path) -> None:
     told = node.probe("fingerprint")
     assert not (tmp_path / "asked").exists()
     # a baseline of `admit` in an inventory is no false alarm
-    assert judged("fingerprint", told, expect=("gpu.ecc_mode Enabled",))[1:] == [
+    assert judged("fingerprint", told, expect=("gpu.ecc_mode Enabled",))[2:] == [
         "skip settings: gpu.ecc_mode in `expect`: not asked for, as gpu_settings is off"
     ]
 
@@ -387,8 +392,9 @@ def four(**of_last: str) -> dict[str, dict[str, str]]:
 
 
 def test_taken() -> None:
-    (found,) = judged("fingerprint", node())
-    assert found.startswith("pass taken: 38 fields, in one number ")
+    found, kind = judged("fingerprint", node())
+    assert found.startswith("pass taken: 40 fields, in one number ")
+    assert kind == ("pass kind: PowerEdge XE8545, AMD EPYC 7543 32-Core Processor, GPUs 10de:20b2")
     assert judged("fingerprint", {"fields": ""})[0].startswith("unknown taken: ")
 
 
@@ -453,9 +459,20 @@ def test_an_option_of_a_mount() -> None:
     ]
 
 
+def test_an_option_of_a_local_mount() -> None:
+    """That it is read-only is said by another check, and what its disk is counts for nothing."""
+    told = four()
+    for name, of in told.items():
+        options = "rw,relatime,sunit=8" if name == "n4" else "ro,noatime,sunit=256"
+        told[name] = {"fields": f"{of['fields']}mount./data xfs - {options}\n"}
+    assert compared(told) == [
+        "n4 warn uniform: mount./data is xfs relatime, and xfs noatime on 3 of 4 nodes of its kind"
+    ]
+
+
 def test_no_majority_accuses_nobody() -> None:
     two = {"n1": node(), "n2": node(kernel="6.1")}
-    words = "and differs on 1 of 2 nodes of its kind; which is right is not known"
+    words = "and differs on 1 of 2 nodes of its kind; which of the two is right is not known"
     assert compared(two) == [
         f"n1 unknown undecided: kernel is 5.14.0-427.el9.x86_64, {words}",
         f"n2 unknown undecided: kernel is 6.1, {words}",
@@ -463,6 +480,18 @@ def test_no_majority_accuses_nobody() -> None:
     tie = {**four(kernel="6.1"), "n3": node(kernel="6.1")}
     assert [line.split(":")[0] for line in compared(tie)] == [
         f"n{place} unknown undecided" for place in (1, 2, 3, 4)
+    ]
+    assert compared(tie)[0].endswith(
+        "differs on 2 of 4 nodes of its kind; no value is that of most, so which is right is not"
+        " known"
+    )
+
+
+def test_one_of_another_kind_is_compared_with_nobody() -> None:
+    other = node(product="PowerEdge R650", kernel="6.1")
+    assert compared({**four(), "login": other}) == [
+        "login skip alone: no other node of this run is of its kind: PowerEdge R650, AMD EPYC 7543"
+        " 32-Core Processor, GPUs 10de:20b2"
     ]
 
 

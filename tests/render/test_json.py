@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from clustercheck.check import Quantity, fail, ok
 from clustercheck.render import render
 from clustercheck.render.escape import sound
-from clustercheck.render.json import schema
+from clustercheck.render.json import SCHEMAS, schema
 from clustercheck.render.jsonl import Stream
 from clustercheck.report import NodeResult, Report
 
@@ -30,8 +30,9 @@ def loads(text: str) -> dict[str, Any]:
     return found
 
 
-def test_the_schema_is_one() -> None:
-    jsonschema.Draft202012Validator.check_schema(schema())
+@pytest.mark.parametrize("of", SCHEMAS)
+def test_the_schema_is_one(of: str) -> None:
+    jsonschema.Draft202012Validator.check_schema(schema(of))
 
 
 @settings(deadline=None, max_examples=150)
@@ -69,8 +70,9 @@ def test_the_schema_notices_drift(spoil: Any) -> None:
     assert not VALIDATOR.is_valid(found)
 
 
-def test_every_key_is_described() -> None:
-    kinds = schema()["$defs"]
+@pytest.mark.parametrize("of", SCHEMAS)
+def test_every_key_is_described(of: str) -> None:
+    kinds = schema(of)["$defs"]
     for name, kind in kinds.items():
         assert kind["description"], name
         for key, value in kind.get("properties", {}).items():

@@ -4,7 +4,7 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -131,18 +131,22 @@ def ask(
     watch: Watch,
     *,
     options_of: OptionsOf | None = None,
+    only: Mapping[str, Collection[str]] | None = None,
+    known: Mapping[str, Answer] | None = None,
     verbose: bool = False,
 ) -> Report:
     """Ask the chosen nodes, with progress where somebody looks, and judge.
 
     watch: is told of each node, and takes notes; `began` is ours.
     options_of: where the inventory's options are not to be those.
+    only, known: as `Plan` has them, where only a part is to be asked.
     """
     from clustercheck.render.progress import Progress
 
     nodes = planning.with_defaults(chosen.nodes, way.defaults)
-    ssh = None if all(node.local for node in nodes) else _ssh(way)
-    parallel, note = planning.parallel(limits.parallel, len(nodes))
+    asked = [node for node in nodes if only is None or only.get(node.name)]
+    ssh = None if all(node.local for node in asked) else _ssh(way)
+    parallel, note = planning.parallel(limits.parallel, len(asked))
     if note:
         watch.notes.insert(0, note)
     bounds = Bounds(
@@ -154,16 +158,18 @@ def ask(
     plan = planning.plan(chosen, nodes, ssh, bounds, limits.max_seconds, were_silent)
     if options_of:
         plan = replace(plan, options_of=options_of)
+    if only is not None:
+        plan = replace(plan, only=only, known=known or {})
     profile = chosen.inventory.profile
     fail_on = profile.fail_on if profile else ()
     codes: dict[str, str] = {}
     # Before there is a thread, and Progress has one.
-    processes = workers(plan, planning.processes(limits.processes, len(nodes)))
+    processes = workers(plan, planning.processes(limits.processes, len(asked)))
     with contextlib.ExitStack() as ends, Progress(sys.stderr) as progress:
         if processes:
             ends.callback(processes.close)
         if not verbose:  # the log has the terminal for itself
-            progress.start(len(nodes))
+            progress.start(len(asked))
 
         def ended(answer: Answer, result: NodeResult) -> None:
             result = strict(result, fail_on)

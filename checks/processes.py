@@ -266,5 +266,5 @@ CHECK = Check(
     root_adds="what stuck processes of other users wait on, and all processes where /proc hides"
     " them",
     limit=20,
-    after=("nfs",),
+    follows={"stuck": ("nfs.hung", "nfs.server", "nfs.rpc"), "limit": ("nfs.hung", "nfs.server")},
 )

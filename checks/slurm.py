@@ -63,6 +63,9 @@ from ._slurm_state import judge_controllers, judge_record
 
 CONF_WORDS = ("none", "unreadable")
 
+# Without a credential that the others take, the node says nothing to its controller, nor to itself.
+MUNGE_FAULTS = ("munge.works", "munge.same_key", "munge.across")
+
 # A batch script may be 4 MiB (max_script_size), and there is one for each job that runs.
 LEAST_INODES = 1000
 # Who is asked again asks the controller, too: few do. More stuck nodes have the same cause.
@@ -255,7 +258,7 @@ CHECK = Check(
     probe=PROBE,
     probe_options=("ask",),
     limit=35,
-    after=("munge",),
+    follows=dict.fromkeys(("state", "controller", "answer"), MUNGE_FAULTS),
     follow_probe=FOLLOW_PROBE,
     follow=follow,
     probe_from_here=probe_from_here,

@@ -317,6 +317,11 @@ CHECK = Check(
         ),
         "slurm": Code("Slurm's configuration could not be read.", (LET_READ,)),
     },
+    follows={
+        "read_only": ("mounts.read_only",),
+        "broken": ("mounts.read_only", "mounts.dead", "mounts.broken", "nfs.stale", "nfs.broken"),
+        "unanswered": ("mounts.hung", "nfs.hung", "nfs.server"),
+    },
     probe=PROBE,
     probe_options=(
         "paths",

@@ -203,6 +203,9 @@ class Check(Generic[OptionsT]):
     limit: seconds after which the probe is given up on the node.
     stale: what makes a result that was kept stale; "time" for whatever may change at any moment.
     after: checks whose FAIL on the node makes this one SKIP ("blocked by …").
+    follows: codes of this check that are only what follows from a FAIL of other checks on the
+        node: by code, their names or one of their findings ("munge", "mounts.read_only"). What
+        is so is SKIP ("blocked by …"); the check's other findings stand.
     clock: wants the facts "clock.offset" and "clock.uncertainty": seconds by which the node's
         clock is ahead of this machine's, measured over the channel.
     probe_peers: the probe is told names of other nodes in $PEERS, one a line, and in $HOSTS and
@@ -247,6 +250,7 @@ class Check(Generic[OptionsT]):
     limit: float = 10
     stale: Stale = "time"
     after: tuple[str, ...] = ()
+    follows: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     clock: bool = False
     probe_peers: bool = False
     most_peers: Callable[[OptionsT], int] | None = None

@@ -156,6 +156,15 @@ def _asked(check: AnyCheck) -> Iterator[str]:
         yield "An ordinary user will do."
     if check.after:
         yield f"It is skipped on a node where {_and(check.after)} failed, which explains it."
+    by_causes: dict[tuple[str, ...], list[str]] = {}
+    for code, causes in check.follows.items():
+        by_causes.setdefault(causes, []).append(code)
+    for causes, codes in by_causes.items():
+        yield f"Where {_or(causes)} failed, {_and(codes)} is put down to that, and the rest stands."
+
+
+def _or(words: Sequence[str]) -> str:
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
 def _and(words: Sequence[str]) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from clustercheck import reach, verdict
 from clustercheck.answer import Answer
 from clustercheck.check import AnyCheck, Facts, Finding, Status, skip, unknown
-from clustercheck.report import NodeResult
+from clustercheck.report import TROUBLE, NodeResult
 
 OptionsOf = Callable[[str, str], Any]
 """The options of a check (by name) for a node (by name)."""
@@ -113,6 +113,7 @@ def compare(
             _add(results, node, name, *verdict.bounded([finding]))
     for answer in answers:
         _unblock(answer, checks, options_of, results)
+        _put_down(answer.node, checks, results)
 
 
 def _compared(
@@ -173,6 +174,33 @@ def _unblock(
         results[answer.node] = NodeResult(answer.node, findings, result.seconds)
         for finding in added:
             _add(results, answer.node, name, finding)
+
+
+def _put_down(node: str, checks: Mapping[str, AnyCheck], results: dict[str, NodeResult]) -> None:
+    """Put what only follows from another check's failure on the node down to that."""
+    result = results[node]
+    failed = {
+        name
+        for check, found in result.findings.items()
+        for f in found
+        if f.status is Status.FAIL
+        for name in (check, f"{check}.{f.code}")
+    }
+    for name in failed and result.findings:
+        follows = checks[name].follows if name in checks else {}
+        if not follows:
+            continue
+        found: list[Finding] = []
+        for f in result.findings[name]:
+            causes = [cause for cause in follows.get(f.code, ()) if cause in failed]
+            if causes and f.status in TROUBLE:
+                names = dict.fromkeys(cause.partition(".")[0] for cause in causes)
+                f = skip("blocked", f"blocked by {', '.join(names)}", peer=f.peer)
+            if f not in found or f.code != "blocked":
+                found.append(f)
+        if found != result.findings[name]:
+            result = NodeResult(node, {**result.findings, name: found}, result.seconds)
+            results[node] = result
 
 
 def _answered_by_others(answers: Sequence[Answer], results: dict[str, NodeResult]) -> set[str]:

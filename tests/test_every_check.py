@@ -270,6 +270,17 @@ def test_its_codes_have_a_meaning(name: str) -> None:
 
 
 @EVERY
+def test_what_its_findings_follow_from_is_there(name: str) -> None:
+    """A cause or a code that is written wrong would never hold."""
+    check = CHECKS[name]
+    assert set(check.follows) <= {*check.codes, *verdict.COMMON_CODES}
+    for cause in (*check.after, *(one for of in check.follows.values() for one in of)):
+        other, _, code = cause.partition(".")
+        assert other != name and other in CHECKS
+        assert not code or code in CHECKS[other].codes
+
+
+@EVERY
 def test_its_findings_are_declared(name: str, told: dict[str, Told]) -> None:
     if name in told:
         declared = {**verdict.COMMON_CODES, **CHECKS[name].codes}

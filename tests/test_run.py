@@ -14,6 +14,8 @@ from clustercheck.check import (
     fail,
     ok,
     skip,
+    unknown,
+    warn,
 )
 from clustercheck.facts import Told
 from clustercheck.fanout import Bounds
@@ -63,6 +65,40 @@ def test_one_cause_is_one_finding() -> None:
         "fail cause.found: it said no, should say yes",
         "pass other.found: it said yes",
     ]
+
+
+def test_what_only_follows_from_a_failure_is_put_down_to_it_and_the_rest_stands() -> None:
+    """Whether the cause is found on the node or between nodes, and whatever its place."""
+
+    def judge(facts: Facts, options: NoOptions) -> Iterable[Finding]:
+        yield fail("state", "out of service", REMEDY)
+        yield unknown("answer", "none")
+        yield warn("file", "differs", REMEDY)
+
+    def compare(facts: Mapping[str, Facts], options: object) -> Iterable[tuple[str, Finding]]:
+        yield "n1", fail("key", "another", REMEDY)
+        yield "n2", fail("mode", "open to all", REMEDY)
+
+    checks = {
+        "symptom": check(
+            judge=judge, follows={"state": ("cause.key", "gone"), "answer": ("cause.key",)}
+        ),
+        "cause": check(compare=compare),
+    }
+    whole = [
+        "fail symptom.state: out of service",
+        "unknown symptom.answer: none",
+        "warn symptom.file: differs",
+    ]
+    found = told(run(plan(checks, 3), Watch()))
+    assert found["n0"] == [*whole, "pass cause.found: it said yes"]
+    assert found["n1"] == [
+        "skip symptom.blocked: blocked by cause",
+        "warn symptom.file: differs",
+        "pass cause.found: it said yes",
+        "fail cause.key: another",
+    ]
+    assert found["n2"] == [*whole, "pass cause.found: it said yes", "fail cause.mode: open to all"]
 
 
 def test_a_failure_that_turns_out_to_be_anothers_blocks_nothing() -> None:

@@ -21,3 +21,6 @@ CONFIG = 78
 # As a shell tells of SIGINT and SIGPIPE.
 INTERRUPTED = 130
 BROKEN_PIPE = 141
+
+# EX_UNAVAILABLE: a mail could not be sent, and is kept.
+NOT_SENT = 69

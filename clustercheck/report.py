@@ -61,6 +61,7 @@ class Report:
     nodes: every node that was asked for, also those that did not answer.
     stopped: why the run ended before its time ("interrupted", "--max-time of 60 s"), or "".
     notes: what else the reader ought to know (options ignored, a node's own remarks).
+    members: the inventory's groups with all their nodes, also those that were not asked for.
     """
 
     started: datetime
@@ -69,6 +70,7 @@ class Report:
     nodes: Mapping[str, NodeResult]
     stopped: str = ""
     notes: Sequence[str] = field(default_factory=tuple)
+    members: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     @property
     def counts(self) -> dict[Status, int]:

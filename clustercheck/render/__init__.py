@@ -2,7 +2,17 @@
 
 from clustercheck.report import Report
 
-FORMS = ("text", "json", "jsonl", "csv", "markdown")
+FORMS = (
+    "text",
+    "json",
+    "jsonl",
+    "csv",
+    "markdown",
+    "html",
+    "prometheus",
+    "nagios",
+    "junit",
+)
 
 
 def render(
@@ -11,8 +21,8 @@ def render(
     """The report in one of FORMS, ending in a line feed.
 
     width, colour: of the text form, see `terminal.look`.
-    verbose: each message, also of what passed, and whole node sets (text and Markdown; the forms
-        for programs always have all).
+    verbose: each message, also of what passed, and whole node sets (text and Markdown; the page
+        and the forms for programs always have all).
     """
     if form == "text":
         from clustercheck.render import text
@@ -34,4 +44,20 @@ def render(
         from clustercheck.render import markdown
 
         return markdown.render(report, verbose=verbose)
+    if form == "html":
+        from clustercheck.render import html
+
+        return html.render(report)
+    if form == "prometheus":
+        from clustercheck.render import prometheus
+
+        return prometheus.render(report)
+    if form == "nagios":
+        from clustercheck.render import nagios
+
+        return nagios.render(report)
+    if form == "junit":
+        from clustercheck.render import junit
+
+        return junit.render(report)
     raise ValueError(f"{form!r} is none of {', '.join(FORMS)}")

@@ -64,11 +64,11 @@ def view(report: Report, *, verbose: bool) -> View:
 
 def _rows(report: Report, folded: list[Group], verbose: bool) -> list[Row]:
     found = [
-        Row(g.status, (g.check,), g.nodes, _sentence(g), g.common)
+        Row(g.status, (g.check,), g.nodes, sentence(g), g.common)
         for g in folded
         if g.status in TROUBLE
     ]
-    well = [(g.status, g.nodes, _sentence(g), g.check) for g in folded if g.status not in TROUBLE]
+    well = [(g.status, g.nodes, sentence(g), g.check) for g in folded if g.status not in TROUBLE]
     if not verbose:
         well = _skipped(report, [g for g in folded if g.status is Status.SKIP])
         well += [(Status.PASS, nodes, "", check) for check, nodes in _passed(report).items()]
@@ -80,7 +80,7 @@ def _skipped(report: Report, folded: list[Group]) -> list[_Well]:
 
     In that line is what was skipped as a whole: of what was so in part, the rest says enough.
     """
-    rows = [(g.status, g.nodes, _sentence(g), g.check) for g in folded]
+    rows = [(g.status, g.nodes, sentence(g), g.check) for g in folded]
     if len({(nodes, sentence) for _, nodes, sentence, _ in rows}) <= SKIPS_APART:
         return rows
     found: list[_Well] = []
@@ -120,7 +120,7 @@ def _passed(report: Report) -> dict[str, tuple[str, ...]]:
     return {check: tuple(nodes) for check, nodes in passed.items() if nodes}
 
 
-def _sentence(group: Group) -> str:
+def sentence(group: Group) -> str:
     """The worst message of a group, with the peers and what is alike."""
     remarks = []
     if group.peers:
@@ -158,20 +158,20 @@ def _steps(folded: list[Group]) -> list[Step]:
 def summary(report: Report) -> str:
     """The one line that says how many nodes are well, and how long it took."""
     checks = f"{len(report.checks)} check{'s' * (len(report.checks) != 1)}"
-    took = _seconds(report.seconds)
+    whole = took(report.seconds)
     if len(report.nodes) == 1:
         (result,) = report.nodes.values()
-        parts = [f"{result.node}: {result.status.value}", checks, took]
+        parts = [f"{result.node}: {result.status.value}", checks, whole]
     else:
         counts = ", ".join(
             f"{report.counts[status]} {status.value}"
             for status in (Status.PASS, Status.SKIP, Status.WARN, Status.FAIL, Status.UNKNOWN)
             if report.counts[status] or status is Status.PASS
         )
-        parts = [f"{len(report.nodes)} nodes: {counts}", checks, took]
+        parts = [f"{len(report.nodes)} nodes: {counts}", checks, whole]
         slowest = _slowest(report)
         if slowest and slowest.seconds is not None:
-            parts.append(f"slowest {slowest.node} {_seconds(slowest.seconds)}")
+            parts.append(f"slowest {slowest.node} {took(slowest.seconds)}")
     if report.nothing_checked:
         parts.append("nothing was checked")
     if report.stopped:
@@ -184,7 +184,7 @@ def _slowest(report: Report) -> NodeResult | None:
     return max(timed, key=lambda result: result.seconds or 0.0, default=None)
 
 
-def _seconds(number: float) -> str:
+def took(number: float) -> str:
     """ "4.2 s"; from 100 s on "12 min 5 s"."""
     if number < 100:
         return f"{number:.1f} s"

@@ -1,0 +1,432 @@
+"""What the page shows, in which order. Nothing is escaped here: the template does that."""
+
+import statistics
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from clustercheck.check import Finding, Remedy, Status
+from clustercheck.fold import fold
+from clustercheck.render.html_trend import Trend
+from clustercheck.render.view import sentence, summary, took
+from clustercheck.report import TROUBLE, Group, NodeResult, Report, each, groups
+
+# More nodes without trouble than so many are folded into one line.
+GOOD_APART = 24
+
+# From so many nodes on, what most of them say in the same words stands once for all of them.
+USUAL_FROM = 4
+
+# A remedy that more of the nodes' parts would repeat is a link in them.
+REPEATED = 100
+
+# Up to so many nodes, the parts of those with trouble stand open.
+OPEN = 4
+
+SLOWEST = 10
+BAR = 120  # pixels of the longest
+
+
+@dataclass(frozen=True)
+class Row:
+    """A node's row of the table of nodes and checks.
+
+    place: of the node in the report, which its links are made of.
+    statuses: by check; None where it was not asked.
+    groups: the places of its groups among the page's, with blanks between them.
+    """
+
+    place: int
+    name: str
+    statuses: tuple[Status | None, ...]
+    seconds: str
+    groups: str
+
+
+@dataclass(frozen=True)
+class Said:
+    """A finding in a node's part.
+
+    first: the first of its check, where the check's cell leads.
+    step: the finding of the page where its remedy is; 0 where it is told here.
+    word: what is new about it ("new", "for 3 nights").
+    """
+
+    status: Status
+    name: str
+    message: str
+    column: int = 0
+    first: bool = False
+    remedy: Remedy | None = None
+    step: int = 0
+    word: str = ""
+    trend: Trend | None = None
+
+
+@dataclass(frozen=True)
+class Part:
+    """What the page says of one node. usual: checks that say what they do on most nodes."""
+
+    place: int
+    name: str
+    status: Status
+    names: str
+    seconds: str
+    trouble: tuple[Said, ...]
+    well: tuple[Said, ...]
+    usual: str
+
+
+@dataclass(frozen=True)
+class OnNodes:
+    """What is said of several nodes; places: of each of them in the report."""
+
+    message: str
+    nodes: str
+    places: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """Trouble that several nodes share, with one remedy. several: it is said in several ways."""
+
+    status: Status
+    name: str
+    said: tuple[OnNodes, ...]
+    count: int
+    remedy: Remedy | None
+    common: bool
+
+    @property
+    def several(self) -> bool:
+        return len(self.said) > 1
+
+
+@dataclass(frozen=True)
+class Time:
+    """How long a node took. width: of its bar."""
+
+    place: int
+    name: str
+    seconds: str
+    width: int
+
+
+@dataclass(frozen=True)
+class Times:
+    """How long the nodes took. told: in a sentence."""
+
+    told: str
+    slowest: tuple[Time, ...]
+
+
+@dataclass(frozen=True)
+class Page:
+    """All that the template needs.
+
+    rows, parts: nodes with trouble, the worst first, then the others unless they are many; good and
+        good_parts: those that are folded away.
+    extra: how many of the checks, the first ones, were not asked for and had something to say.
+    """
+
+    title: str
+    cluster: str
+    started: str
+    started_iso: str
+    took: str
+    counts: tuple[tuple[Status, int], ...]
+    verdict: str
+    contents: tuple[tuple[str, str], ...]
+    findings: tuple[Wrong, ...]
+    nothing: str
+    notes: tuple[str, ...]
+    checks: tuple[str, ...]
+    extra: int
+    groups: tuple[str, ...]
+    rows: tuple[Row, ...]
+    caption: str
+    parts: tuple[Part, ...]
+    good: tuple[Row, ...]
+    good_caption: str
+    good_nodes: str
+    good_folded: bool
+    good_parts: tuple[Part, ...]
+    parts_open: bool
+    usual: tuple[Said, ...]
+    times: Times | None
+    summary: str
+    changes: None = None
+
+
+def page(report: Report) -> Page:
+    """The page of a report."""
+    places = {node: place for place, node in enumerate(report.nodes)}
+    checks = _checks(report)
+    found = _wrong(report, places)
+    bad, good = _ranked(report)
+    shown, folded = (bad, good) if len(good) > GOOD_APART else (bad + good, [])
+    rows = {result.node: row for result, row in _rows(report, checks, places)}
+    parts = _Parts(report, checks, places, found)
+    started = report.started
+    return Page(
+        title=f"{_heading(report)}, {started:%Y-%m-%d %H:%M}",
+        cluster=_heading(report),
+        started=f"{started:%Y-%m-%d %H:%M %Z}",
+        started_iso=started.isoformat(timespec="seconds"),
+        took=took(report.seconds),
+        counts=tuple(
+            (status, report.counts[status])
+            for status in sorted(Status, reverse=True)
+            if report.counts[status] or status is not Status.SKIP
+        ),
+        verdict=_verdict(report),
+        contents=_contents(),
+        findings=tuple(found),
+        nothing=_nothing(report),
+        notes=tuple(report.notes),
+        checks=checks,
+        extra=len(checks) - len(report.checks),
+        groups=tuple(_members(report)),
+        rows=tuple(rows[result.node] for result in shown),
+        caption=_caption(len(bad), len(shown)),
+        parts=tuple(parts.of(result) for result in shown),
+        good=tuple(rows[result.node] for result in folded),
+        good_caption=f"{_count(len(folded), 'node')} where nothing is wrong",
+        good_nodes=fold([result.node for result in folded]) if folded else "",
+        good_folded=bool(folded),
+        good_parts=tuple(parts.of(result) for result in folded),
+        parts_open=len(report.nodes) <= OPEN,
+        usual=parts.usual_said(),
+        times=_times(report, places),
+        summary=summary(report),
+    )
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number:,} {word}{'s' * (number != 1)}"
+
+
+def _caption(bad: int, shown: int) -> str:
+    if bad and shown > bad:
+        return f"{_count(shown, 'node')}; those with something wrong stand first"
+    return f"{_count(shown, 'node')} with something wrong, the worst first" if bad else ""
+
+
+def _heading(report: Report) -> str:
+    if len(report.nodes) == 1:
+        return f"{next(iter(report.nodes))}: {next(iter(report.nodes.values())).status.value}"
+    counts = [
+        f"{report.counts[status]:,} {status.value}"
+        for status in sorted(Status, reverse=True)
+        if report.counts[status] and status is not Status.SKIP
+    ]
+    return f"{_count(len(report.nodes), 'node')}: {', '.join(counts) or 'nothing was checked'}"
+
+
+def _verdict(report: Report) -> str:
+    if report.stopped:
+        return f"Stopped early: {report.stopped}."
+    if report.nothing_checked:
+        return "Nothing was checked."
+    return ""
+
+
+def _nothing(report: Report) -> str:
+    return "Nothing was checked." if report.nothing_checked else "Nothing."
+
+
+def _contents() -> tuple[tuple[str, str], ...]:
+    return (
+        ("findings", "What is wrong"),
+        ("matrix", "Nodes and checks"),
+        ("parts", "Each node"),
+        ("times", "How long it took"),
+    )
+
+
+def _checks(report: Report) -> tuple[str, ...]:
+    """The columns: what was asked for, and before it what else has findings, as `access` has."""
+    found = dict.fromkeys(check for result in report.nodes.values() for check in result.findings)
+    return (*(check for check in found if check not in report.checks), *report.checks)
+
+
+def _ranked(report: Report) -> tuple[list[NodeResult], list[NodeResult]]:
+    """Nodes with trouble, the worst first, and the others as the report has them."""
+    bad = [result for result in report.nodes.values() if result.status in TROUBLE]
+    good = [result for result in report.nodes.values() if result.status not in TROUBLE]
+    worst_of = {result.node: _severity(result) for result in bad}
+    return sorted(bad, key=lambda result: worst_of[result.node], reverse=True), good
+
+
+def _severity(result: NodeResult) -> tuple[int, ...]:
+    """How many checks have each status, the worst one first."""
+    counts = Counter(map(result.status_of, result.findings))
+    return tuple(counts[status] for status in (Status.FAIL, Status.UNKNOWN, Status.WARN))
+
+
+def _members(report: Report) -> Mapping[str, Sequence[str]]:
+    """The groups that tell nodes apart."""
+    return {
+        group: members
+        for group, members in report.members.items()
+        if 0 < len(set(members) & set(report.nodes)) < len(report.nodes)
+    }
+
+
+def _rows(
+    report: Report, checks: Sequence[str], places: Mapping[str, int]
+) -> list[tuple[NodeResult, Row]]:
+    groups_of: dict[str, list[str]] = {}
+    for place, members in enumerate(_members(report).values()):
+        for node in members:
+            groups_of.setdefault(node, []).append(str(place))
+    return [
+        (
+            result,
+            Row(
+                place=places[result.node],
+                name=result.node,
+                statuses=tuple(
+                    result.status_of(check) if check in result.findings else None
+                    for check in checks
+                ),
+                seconds=_seconds(result.seconds),
+                groups=" ".join(groups_of.get(result.node, ())),
+            ),
+        )
+        for result in report.nodes.values()
+    ]
+
+
+def _seconds(number: float | None) -> str:
+    return "" if number is None else f"{number:.1f}"
+
+
+def _wrong(report: Report, places: Mapping[str, int]) -> list[Wrong]:
+    """The trouble, the worst first; what has the same name and remedy stands together."""
+    together: dict[tuple[Status, str, Remedy | None], list[Group]] = {}
+    for group in groups(report):
+        if group.status in TROUBLE:
+            together.setdefault((group.status, group.name, group.remedy), []).append(group)
+    return [
+        Wrong(
+            status=status,
+            name=name,
+            said=tuple(
+                OnNodes(
+                    sentence(group), fold(group.nodes), tuple((n, places[n]) for n in group.nodes)
+                )
+                for group in alike
+            ),
+            count=len({node for group in alike for node in group.nodes}),
+            remedy=remedy,
+            common=any(group.common for group in alike),
+        )
+        for (status, name, remedy), alike in together.items()
+    ]
+
+
+_Key = tuple[Status, str, str]
+"""Status, name and message of a finding about no pair of nodes."""
+
+
+class _Parts:
+    """The nodes' parts; what most nodes say in the same words stands once."""
+
+    def __init__(
+        self,
+        report: Report,
+        checks: Sequence[str],
+        places: Mapping[str, int],
+        found: Sequence[Wrong],
+    ) -> None:
+        self._columns = {check: place for place, check in enumerate(checks)}
+        self._places = places
+        counts = Counter(
+            _key(check, finding)
+            for _, check, finding in each(report)
+            if finding.status not in TROUBLE and not finding.peer
+        )
+        least = max(len(report.nodes) // 2 + 1, USUAL_FROM)
+        self._usual = {key for key, count in counts.items() if count >= least}
+        remedies = Counter(f.remedy for _, _, f in each(report) if f.remedy)
+        self._step: dict[Remedy, int] = {}
+        for number, wrong in enumerate(found, 1):
+            if wrong.remedy and remedies[wrong.remedy] > REPEATED:
+                self._step.setdefault(wrong.remedy, number)
+
+    def usual_said(self) -> tuple[Said, ...]:
+        """What most nodes say, in the order of the checks."""
+        order = sorted(self._usual, key=lambda key: self._columns[key[1].partition(".")[0]])
+        return tuple(Said(*key) for key in order)
+
+    def of(self, result: NodeResult) -> Part:
+        """What is said of a node."""
+        trouble: list[Said] = []
+        well: list[Said] = []
+        usual: dict[str, None] = {}
+        for check, findings in result.findings.items():
+            first = True
+            for finding in sorted(findings, key=lambda f: f.status, reverse=True):
+                key = _key(check, finding)
+                if finding.status not in TROUBLE:
+                    if not finding.peer and key in self._usual:
+                        usual[check] = None
+                    else:
+                        well.append(Said(key[0], key[1], _with_peer(finding)))
+                    continue
+                step = self._step.get(finding.remedy, 0) if finding.remedy else 0
+                trouble.append(
+                    Said(
+                        status=finding.status,
+                        name=key[1],
+                        message=_with_peer(finding),
+                        column=self._columns[check],
+                        first=first,
+                        remedy=finding.remedy,
+                        step=step,
+                    )
+                )
+                first = False
+        trouble.sort(key=lambda said: said.status, reverse=True)
+        return Part(
+            place=self._places[result.node],
+            name=result.node,
+            status=result.status,
+            names=", ".join(dict.fromkeys(said.name for said in trouble)),
+            seconds=_seconds(result.seconds),
+            trouble=tuple(trouble),
+            well=tuple(well),
+            usual=", ".join(usual),
+        )
+
+
+def _key(check: str, finding: Finding) -> _Key:
+    return finding.status, f"{check}.{finding.code}", finding.message
+
+
+def _with_peer(finding: Finding) -> str:
+    return f"{finding.message} (peer {finding.peer})" if finding.peer else finding.message
+
+
+def _times(report: Report, places: Mapping[str, int]) -> Times | None:
+    timed = [(result.seconds, result.node) for result in report.nodes.values() if result.seconds]
+    if len(timed) < 2:
+        return None
+    slowest = sorted(timed, key=lambda one: -one[0])[:SLOWEST]
+    numbers = [seconds for seconds, _ in timed]
+    longest = slowest[0][0]
+    never = len(report.nodes) - len(timed)
+    told = f"Half of the nodes took at most {took(statistics.median(numbers))}"
+    if len(timed) >= 20:
+        told += f", 95 of 100 at most {took(statistics.quantiles(numbers, n=20)[-1])}"
+    told += f", the slowest {took(longest)}."
+    if never:
+        told += f" {_count(never, 'node')} {'was' if never == 1 else 'were'} never tried."
+    return Times(
+        told,
+        tuple(
+            Time(places[node], node, f"{seconds:.1f}", round(BAR * seconds / longest))
+            for seconds, node in slowest
+        ),
+    )

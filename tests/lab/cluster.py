@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from tests.host import LESS, Keys
@@ -29,7 +29,7 @@ from tests.lab.spec import (
 from tools.fetch import TOOLS, program
 
 HERE = Path(__file__).parent
-LAYERS = ("root", "chrony", "dns", "ntpsec")
+LAYERS = ("root", "chrony", "dns")  # what the services and most nodes are made of
 OWN = ["--net", "--mount", "--uts", "--ipc", "--pid", "--fork", "--kill-child"]
 SH = ["/bin/sh", "-eus"]
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -72,7 +72,8 @@ class Lab:
         self._processes: list[subprocess.Popen[str]] = []
         write_common(folder, keys)
         try:
-            self.head = self._start_head(stays=stays)
+            layers = dict.fromkeys([*LAYERS, *(name for spec in specs for name in spec.layers)])
+            self.head = self._start_head(layers, stays=stays)
             (folder / "pid").write_text(f"{self.head} {born(self.head)}\n")
             named = {spec.name: (self.numbers[spec.name], spec) for spec in [*specs, *guests]}
             # The servers first: what follows them is to find them there.
@@ -134,8 +135,8 @@ class Lab:
         """The node is gone from one moment to the next."""
         os.kill(self._pids[name], signal.SIGKILL)
 
-    def _start_head(self, *, stays: bool) -> int:
-        layers = [str(TOOLS / layer) for layer in LAYERS if (TOOLS / layer).exists()]
+    def _start_head(self, wanted: Iterable[str], *, stays: bool) -> int:
+        layers = [str(TOOLS / layer) for layer in wanted if (TOOLS / layer).exists()]
         command = [_needed("setpriv"), LESS, _needed("unshare"), *OWN]
         command += ["sh", str(HERE / "head-init.sh"), str(self.folder), *layers]
         process = self._start("head", command, stays=stays)

@@ -68,8 +68,9 @@ def write_logins(
         f"[lab]\n{''.join(nodes)}\n[all:vars]\nuser = root\nkey = {keys.plain}\n\n"
         f"[check:ntp]\nreference = {address(SERVICES)}\n\n"
         "[check:mtu]\nnames = {node}-data\n\n"
-        # All nodes share one machine: a shell may take its time.
-        "[check:login]\nwarn_seconds = 9\n"
+        # All nodes share one machine: a shell may take its time, and who is busy is not known.
+        "[check:login]\nwarn_seconds = 9\n\n"
+        "[check:cpu]\nbusy_percent = 100000\n"
     )
     (folder / "ssh_config").write_text(
         f'User root\nIdentityFile "{keys.plain}"\nIdentitiesOnly yes\n'

@@ -9,6 +9,8 @@ nothing outside this folder is changed, no service is started, and root is not n
     .tools/dns                                  a name server
     .tools/faketime                             a clock that is off for one process
     .tools/slurm                                Slurm and Munge
+    .tools/chromium                             a browser without a window; fetched when asked for
+    .tools/promtool                             what reads metrics as Prometheus does; likewise
     .tools/guest                                a Linux kernel that runs as a process, with NFS and
                                                 SELinux; large, so fetched only when asked for
     .tools/bin                                  what of .tools/root can be called from here
@@ -62,6 +64,7 @@ WANTED = {
         "slurmd-wlm": "slurmd",
         "unmunge": "munge",
     },
+    "chromium": {"/usr/lib/chromium/chromium-headless-shell": "chromium-headless-shell"},
     "chrony": {"chronyc": "chrony", "chronyd": "chrony"},
     "guest": {
         "dbus-daemon": "dbus-daemon",
@@ -83,10 +86,11 @@ WANTED = {
     "plugins": dict.fromkeys(
         ("check_disk", "check_load", "check_procs"), "monitoring-plugins-basic"
     ),
+    "promtool": {"promtool": "prometheus"},
 }
 
 # What is fetched only by its name.
-ON_DEMAND = {"guest"}
+ON_DEMAND = {"chromium", "guest", "promtool"}
 
 # Where commands of a layer may be, below it.
 FOLDERS = ("usr/bin", "usr/sbin", "usr/lib/nagios/plugins")

@@ -9,9 +9,10 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from clustercheck import plugin, profile, registry
+from clustercheck import parts, plugin, profile, registry
 from clustercheck.check import AnyCheck
 from clustercheck.options import as_text
+from clustercheck.parts import PARTS
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -78,6 +79,25 @@ PLUGIN = """\
 #[check:var_space]
 """
 
+SWEEP = """\
+
+# The sweep that a timer starts each night (`clustercheck sweep`), and its mail.
+# mail.to and mail.when may also stand below [GROUP:vars]: who then gets, beside
+# the others, what concerns the nodes of that group.
+#[sweep]
+"""
+
+# For what is empty as it comes, an example.
+SWEEP_EXAMPLES = {
+    "cluster": "hpc1",
+    "page": "/var/www/html/clustercheck.html",
+    "mail.to": "hpc-ops@example.org, root",
+    "mail.sender": "clustercheck@example.org",
+    "mail.ca": "/etc/ssl/own-authority.pem",
+    "mail.login": "/etc/clustercheck/mail-login",
+    "mail.chat": "slack://TOKEN-A/TOKEN-B/TOKEN-C/#hpc",
+}
+
 # What each variable is for, and an example.
 VARIABLES = {
     "host": ("address or name to connect to, where it is not the node's own", "10.0.0.17"),
@@ -115,6 +135,10 @@ def _lines(checks: Mapping[str, AnyCheck]) -> Iterator[str]:
     yield from _profile(checks)
     yield from PLUGIN.splitlines()
     yield from _options(plugin.Options(command="check_disk -w 10% -c 5% -p /var"))
+    yield from SWEEP.splitlines()
+    for name, part in PARTS.items():
+        before = "" if name == parts.SWEEP else f"{name}."
+        yield from _options(part.options, before, SWEEP_EXAMPLES)
 
 
 def _profile(checks: Mapping[str, AnyCheck]) -> Iterator[str]:
@@ -136,14 +160,19 @@ def _list(name: str, words: Sequence[str]) -> Iterator[str]:
     yield f"#{name} = {', '.join(words)}".rstrip()
 
 
-def _options(options: "DataclassInstance") -> Iterator[str]:
+def _options(
+    options: "DataclassInstance", before: str = "", examples: Mapping[str, str] | None = None
+) -> Iterator[str]:
+    """A comment and a setting for each. before: of the names. examples: in place of defaults."""
     for field in dataclasses.fields(options):
         value = getattr(options, field.name)
         unit = field.metadata.get("unit", "")
         kind = "yes or no" if isinstance(value, bool) else unit
         kind = "a list, joined by commas" if isinstance(value, tuple) else kind
         yield from _comment(field.metadata.get("text", "") + (f" ({kind})" if kind else ""))
-        yield f"#{field.name} = {_quoted(as_text(value))}".rstrip()
+        name = f"{before}{field.name}"
+        text = (examples or {}).get(name, as_text(value))
+        yield f"#{name} = {_quoted(text)}".rstrip()
 
 
 def _comment(words: str) -> list[str]:

@@ -9,8 +9,9 @@ from pathlib import Path
 from clustercheck.check import AnyCheck
 from clustercheck.errors import nearest
 from clustercheck.groups import Groups
-from clustercheck.inventoryfile import OURS, Line, Section
+from clustercheck.inventoryfile import OURS, SWEEP, Line, Section
 from clustercheck.nodeset import LIMIT, NodeSetError, check_name, evaluate, expand, shorten
+from clustercheck.parts import PARTS
 from clustercheck.settings import Fault, Setting
 
 Variables = dict[str, Setting]
@@ -24,6 +25,7 @@ class Gathered:
     nodes: variables on host lines by node, in the order of the file; nodes of one line may share
         one dictionary.
     of_group, of_check, of_profile: variables of `[GROUP:vars]`, `[check:NAME]`, `[profile:NAME]`.
+    of_sweep: those of `[sweep]`.
     plugins: the names that are no check's and have a `command`.
     """
 
@@ -37,19 +39,20 @@ class Gathered:
         self.of_group: dict[str, Variables] = {}
         self.of_check: dict[str, Variables] = {}
         self.of_profile: dict[str, Variables] = {}
+        self.of_sweep: Variables = {}
         self._named: dict[tuple[str, str], int] = {}  # (group, node): line
         self._children: list[tuple[int, str, str]] = []  # line, group, child
         self.ansible = any(
             name.startswith("ansible_")
             for section in sections
-            if section.kind not in OURS
+            if section.kind not in (SWEEP, *OURS)
             for line in section.lines
             for name, _ in line.variables
         )
         self.plugins = {
             section.name
             for section in sections
-            if section.kind == "check" and section.name not in checks
+            if section.kind == "check" and section.name not in (*checks, *PARTS)
             if any(name == "command" for line in section.lines for name, _ in line.variables)
         }
         self.known = [*checks, *self.plugins]
@@ -67,6 +70,10 @@ class Gathered:
     def _section(self, section: Section) -> None:
         """Take in the lines of one section."""
         if section.kind == "check":
+            if section.name in PARTS:
+                text = f"{section.name!r} is set below [sweep]; give the check another name"
+                self.fault(section.number, text)
+                return
             if section.name not in self.known:
                 hint = (
                     nearest(section.name, self.known) or "; a monitoring plug-in needs command = …"
@@ -87,6 +94,8 @@ class Gathered:
                 self._host_line(line, section)
             elif section.kind == "children":
                 self._children.append((line.number, section.name, line.head))
+            elif section.kind == SWEEP:
+                self._set_all(self.of_sweep, line, section)
             else:
                 scopes = self._scopes(section.kind)
                 self._set_all(scopes.setdefault(section.name, {}), line, section)

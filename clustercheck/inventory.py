@@ -9,6 +9,7 @@ from clustercheck.gathered import Gathered, Variables
 from clustercheck.inventoryfile import read
 from clustercheck.node import Node
 from clustercheck.nodeset import shorten
+from clustercheck.parts import PARTS, SWEEP
 from clustercheck.profile import LISTS, changed, shipped, unfitting
 from clustercheck.settings import OVERRIDE, Fault, Inventory, Layer, Profile, Setting, refuse
 from clustercheck.variables import ANSIBLE, OURS, ansible_node, ansible_note, near_ours, our_node
@@ -28,7 +29,7 @@ def load(path: Path, checks: Mapping[str, AnyCheck], overrides: Sequence[str] = 
     made = _Maker(said).inventory(checks, _overrides(overrides))
     if not made.nodes and not said.faults:
         said.fault(1, "no node is named; write names of nodes, one a line, or gpu[01-16]")
-    refuse([*said.faults, *made.faults(checks)])
+    refuse([*said.faults, *made.faults({**checks, **PARTS})])
     _check_overrides(made)
     return made
 
@@ -45,7 +46,7 @@ def empty(checks: Mapping[str, AnyCheck], overrides: Sequence[str] = ()) -> Inve
         profiles=shipped(),
     )
     _check_overrides(made)
-    refuse(made.faults(checks))
+    refuse(made.faults({**checks, **PARTS}))
     return made
 
 
@@ -64,7 +65,7 @@ def _overrides(overrides: Sequence[str]) -> Layer:
 
 
 def _check_overrides(made: Inventory) -> None:
-    known = [*made.checks, *made.plugins]
+    known = [*made.checks, *made.plugins, *PARTS]
     for name in made.layers[OVERRIDE]:
         if name not in known:
             raise UsageError(f"-o: no check is called {name!r}{nearest(name, known)}")
@@ -82,7 +83,10 @@ class _Maker:
     def inventory(self, checks: Mapping[str, AnyCheck], overrides: Layer) -> Inventory:
         """The inventory; what is wrong with it goes to the faults of what the file says."""
         said = self.said
-        layers: dict[str, Layer] = {OVERRIDE: overrides, "check": said.of_check}
+        layers: dict[str, Layer] = {
+            OVERRIDE: overrides,
+            "check": {**said.of_check, **self.of_parts()},
+        }
         reach: dict[str, dict[str, object]] = {}
         for name, variables in said.of_group.items():
             reach[name], layers[f"group {name}"] = self.read_variables(variables)
@@ -104,6 +108,21 @@ class _Maker:
             layers={scope: layer for scope, layer in layers.items() if layer or scope == OVERRIDE},
             profiles={**shipped(), **self.profiles(checks)},
         )
+
+    def of_parts(self) -> dict[str, dict[str, Setting]]:
+        """What `[sweep]` says, by part."""
+        found: dict[str, dict[str, Setting]] = {}
+        for name, setting in self.said.of_sweep.items():
+            part, dot, option = name.partition(".")
+            if not dot:
+                found.setdefault(SWEEP, {})[name] = setting
+            elif part in PARTS:
+                found.setdefault(part, {})[option] = setting
+            elif part in self.said.known:
+                self.fault(setting, f"{option} of a check stands below [check:{part}]")
+            else:
+                self.fault(setting, f"nothing is called {part!r} here{nearest(part, PARTS)}")
+        return found
 
     def profiles(self, checks: Mapping[str, AnyCheck]) -> dict[str, Profile]:
         """The profiles that the file names."""
@@ -154,7 +173,8 @@ class _Maker:
         for name, setting in variables.items():
             if "." in name:
                 check, _, option = name.partition(".")
-                self.known_check(check, setting)
+                if check not in PARTS:
+                    self.known_check(check, setting)
                 options.setdefault(check, {})[option] = setting
             elif name in self.kinds:
                 value = self.value(name, setting)

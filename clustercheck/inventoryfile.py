@@ -16,9 +16,11 @@ from clustercheck.nodeset import shorten
 
 KINDS = ("hosts", "vars", "children")
 OURS = ("check", "profile")  # what stands first in [check:NAME]
+SWEEP = "sweep"  # [sweep], unless it names nodes: then it is a group
 LARGEST = 64 * 2**20  # bytes; 100,000 nodes at 600 bytes each
 
 _HEADER = re.compile(r"\[\s*([^\[\]:]*?)\s*(?::\s*([^\[\]]*?)\s*)?\](.*)")
+_SETTING = re.compile(r"[\w.]+\s*=")
 _GROUP_NAME = re.compile(r"\w[\w.+-]*")
 _ADDRESS = re.compile(r"\[([0-9A-Fa-f:.]+)\](?::[0-9]+)?(?=\s|$)")
 
@@ -38,7 +40,7 @@ class Line(NamedTuple):
 
 @dataclass
 class Section:
-    """`[name:kind]` and its lines. kind: hosts, vars, children, check or profile.
+    """`[name:kind]` and its lines. kind: hosts, vars, children, check, profile or sweep.
 
     The lines before any header are the section ("ungrouped", "hosts") with the title "".
     """
@@ -81,6 +83,8 @@ def read(path: Path) -> tuple[list[Section], list[tuple[int, str]]]:
             if text[0] == "[" and not _is_address(text):
                 sections.append(_header(number, text))
             else:
+                if sections[-1].title == SWEEP and _SETTING.match(text):
+                    sections[-1].kind = SWEEP
                 sections[-1].lines.append(_line(number, text, sections[-1]))
         except ValueError as error:
             faults.append((number, str(error)))
@@ -142,7 +146,7 @@ def _header(number: int, text: str) -> Section:
 
 
 def _line(number: int, text: str, section: Section) -> Line:
-    if section.kind in ("vars", *OURS):
+    if section.kind in ("vars", SWEEP, *OURS):
         name, equals, value = (part.strip() for part in text.partition("="))
         if not equals or not name or name.split() != [name]:
             raise ValueError(f"{shorten(text)} is not NAME = VALUE")

@@ -2,27 +2,29 @@
 
 A check declares its options as a frozen dataclass. A field is a float, an int, a bool, a str, a
 Literal of words, a tuple of these, or one of these or None; pydantic's constraints in `Annotated`
-are kept to.
+are kept to, and so is a `Rule`.
 """
 
 import dataclasses
 import math
 import re
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import (
     TYPE_CHECKING,
     Annotated,
     Any,
     Literal,
+    NamedTuple,
+    Protocol,
     Union,
     get_args,
     get_origin,
     get_type_hints,
 )
 
-from clustercheck.check import AnyCheck
+from clustercheck.check import Check
 from clustercheck.errors import nearest
 from clustercheck.nodeset import shorten
 
@@ -37,18 +39,39 @@ _WHOLE = re.compile(r"[+-]?[0-9]{1,18}")
 _NUMBER = re.compile(r"[+-]?(?:[0-9]{1,300}(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 
 
-def unknown_option(check_name: str, check: AnyCheck, option: str) -> str | None:
+class Settable(Protocol):
+    """What has options: a check, or a part of the product such as the mail."""
+
+    @property
+    def options(self) -> Any:
+        """An instance of a frozen dataclass, with the defaults."""
+
+    def option_fields(self) -> tuple[dataclasses.Field[Any], ...]:
+        """Its fields."""
+
+
+class Rule(NamedTuple):
+    """In `Annotated`: what a value must be beside its type.
+
+    check: raises ValueError with what is wrong and what to write instead.
+    """
+
+    check: Callable[[Any], object]
+
+
+def unknown_option(check_name: str, check: Settable, option: str) -> str | None:
     """What is wrong with the name of an option, with the nearest right one; None if it is known."""
     names = [field.name for field in check.option_fields()]
     if option in names:
         return None
+    what = f"check {check_name}" if isinstance(check, Check) else check_name
     if not names:
-        return f"check {check_name} has no options, so not {option!r} either"
+        return f"{what} has no options, so not {option!r} either"
     hint = nearest(option, names) or f"; its options are {', '.join(names)}"
-    return f"check {check_name} has no option {option!r}{hint}"
+    return f"{what} has no option {option!r}{hint}"
 
 
-def parse(check: AnyCheck, option: str, text: str) -> object:
+def parse(check: Settable, option: str, text: str) -> object:
     """The value of one option. Raises ValueError with what is wrong and what to write instead."""
     (field,) = (field for field in check.option_fields() if field.name == option)
     declared: object = type(check.options)
@@ -64,7 +87,7 @@ def parse(check: AnyCheck, option: str, text: str) -> object:
         raise ValueError(f"{shorten(text)} {reason}{_such_as(example)}") from None
 
 
-def instance(check: AnyCheck, texts: Mapping[str, str]) -> Any:
+def instance(check: Settable, texts: Mapping[str, str]) -> Any:
     """The check's options with the values of `texts` in place of its own.
 
     Raises ValueError where a value, or the values together (`__post_init__`), cannot be.
@@ -104,7 +127,11 @@ def _convert(kind: Any, text: str, unit: str, example: str) -> object:
     """Text to what pydantic then validates; the words for wrong text are ours, not pydantic's."""
     origin, inner = get_origin(kind), get_args(kind)
     if origin is Annotated:
-        return _convert(inner[0], text, unit, example)
+        value = _convert(inner[0], text, unit, example)
+        for rule in inner[1:]:
+            if isinstance(rule, Rule):
+                rule.check(value)
+        return value
     if origin in (Union, types.UnionType):
         if text.lower() == "none" or not text:
             return None

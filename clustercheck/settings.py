@@ -8,7 +8,8 @@ from clustercheck.check import AnyCheck
 from clustercheck.errors import ConfigError, UsageError, nearest
 from clustercheck.node import Node
 from clustercheck.nodeset import shorten
-from clustercheck.options import as_text, instance, parse, unknown_option
+from clustercheck.options import Settable, as_text, instance, parse, unknown_option
+from clustercheck.parts import PARTS, SWEEP
 
 OVERRIDE = "-o"
 PROFILE, SHIPPED = "profile", "shipped"  # layers
@@ -100,6 +101,7 @@ class Inventory:
     def options(self, check: str, node: str) -> Any:
         """The check's options for the node: an instance of the class of its `options`.
 
+        check: or a part, "mail". node: NOBODY for what is set for all.
         Where all is set alike it is the same object, so that nodes can be sorted by `id`. A node
         that is not in the inventory has what is set for all.
         """
@@ -109,7 +111,7 @@ class Inventory:
         key = (check, groups, tuple(sorted(own.items())) if own else None)
         if key not in self._made:
             texts = {name: s.text for name, s in self.settings(check, node).items()}
-            options = instance(self.checks[check], texts)
+            options = instance(self._settable(check), texts)
             self._made[key] = self._equal.setdefault((check, options), options)
         return self._made[key]
 
@@ -121,9 +123,12 @@ class Inventory:
                 nearest_of.setdefault(option, setting)
         shipped = self.layers.get(SHIPPED, {}).get(check, {})
         whole = {**shipped, **nearest_of}
-        if not shipped or _fits(self.checks[check], whole):
+        if not shipped or _fits(self._settable(check), whole):
             return whole
         return nearest_of  # the site's warning may lie above our failure: the site's count
+
+    def _settable(self, name: str) -> Settable:
+        return self.checks[name] if name in self.checks else PARTS[name]
 
     def _layers(self, node: str) -> Iterator[Layer]:
         """From the nearest to the farthest."""
@@ -174,16 +179,28 @@ class Inventory:
         refuse(grown.faults(self.checks))
         return grown
 
-    def faults(self, checks: Mapping[str, AnyCheck]) -> list[Fault]:
+    def faults(self, checks: Mapping[str, Settable]) -> list[Fault]:
         """What is wrong in the settings of these checks, also of groups without nodes."""
         wrong: dict[Fault, None] = {}
         for layer in (*self.layers.values(), *(p.settings for p in self.profiles.values())):
             for name, settings in layer.items():
                 if name in checks:
                     wrong |= dict.fromkeys(_faults_of(name, checks[name], settings))
+        wrong |= dict.fromkeys(self._faults_of_place(checks))
         return list(wrong or dict.fromkeys(self._faults_together(checks)))
 
-    def _faults_together(self, checks: Mapping[str, AnyCheck]) -> Iterator[Fault]:
+    def _faults_of_place(self, checks: Mapping[str, Settable]) -> Iterator[Fault]:
+        """What is set for some nodes and can only be set for all."""
+        for scope, layer in self.layers.items():
+            if scope in (OVERRIDE, PROFILE, "group all", "check"):
+                continue
+            for name, part in PARTS.items():
+                for option, setting in layer.get(name, {}).items() if name in checks else ():
+                    if option not in part.of_groups and not unknown_option(name, part, option):
+                        text = f"{name}.{option} is the same for all nodes; write it below"
+                        yield Fault(setting.place, f"{text} [{SWEEP}]")
+
+    def _faults_together(self, checks: Mapping[str, Settable]) -> Iterator[Fault]:
         """Values that are right one by one and wrong together, as a warning above a failure."""
         alike = {node.groups: name for name, node in self.nodes.items()}
         own = (scope.removeprefix("node ") for scope in self.layers if scope.startswith("node "))
@@ -198,7 +215,7 @@ class Inventory:
                     yield Fault(setting.place, f"{check}: {error}")
 
 
-def _fits(check: AnyCheck, settings: Mapping[str, Setting]) -> bool:
+def _fits(check: Settable, settings: Mapping[str, Setting]) -> bool:
     try:
         instance(check, {name: setting.text for name, setting in settings.items()})
     except ValueError:
@@ -206,7 +223,7 @@ def _fits(check: AnyCheck, settings: Mapping[str, Setting]) -> bool:
     return True
 
 
-def _faults_of(name: str, check: AnyCheck, settings: Mapping[str, Setting]) -> Iterator[Fault]:
+def _faults_of(name: str, check: Settable, settings: Mapping[str, Setting]) -> Iterator[Fault]:
     for option, setting in settings.items():
         if unknown := unknown_option(name, check, option):
             yield Fault(setting.place, unknown)

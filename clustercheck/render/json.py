@@ -16,7 +16,7 @@ from clustercheck.render.escape import sound
 from clustercheck.report import TROUBLE, NodeResult, Report, groups
 
 REPORT = "clustercheck.report/1"
-SCHEMAS = ("report", "admission", "diff")
+SCHEMAS = ("report", "admission", "diff", "verdict")
 
 
 def schema(of: str = "report") -> dict[str, Any]:

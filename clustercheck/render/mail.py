@@ -1,0 +1,374 @@
+"""The mail of a sweep in words: what changed first and whole, the rest in a line each.
+
+The text and the HTML are made of the same `Content`. What comes from nodes is made harmless here
+for the text, and by the template for the HTML.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cache
+from importlib import resources
+from typing import TYPE_CHECKING
+
+from clustercheck.changes import Acceptance, Changed, Kind, Night
+from clustercheck.check import Finding, Remedy, Status
+from clustercheck.fold import fold, shorten
+from clustercheck.render.escape import visible
+from clustercheck.render.layout import indented
+from clustercheck.render.view import DISTURBS, LOOK_FIRST, sentence, summary
+from clustercheck.report import Group, NodeResult, Report, groups
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+WIDTH = 72  # columns of the text, as mail programs show without wrapping
+NODES_LONGEST = 100  # characters of a node set
+MESSAGE_LONGEST = 400  # characters of what a finding says
+MOST_ENTRIES = 40  # of a section; the page has all of them
+NOTES = 20
+
+TITLES = {
+    Kind.NEW: "New",
+    Kind.WORSE: "Worse",
+    Kind.FLAPPING: "Comes and goes",
+    Kind.BETTER: "Better, and not well yet",
+    Kind.GONE: "Recovered",
+    Kind.STILL: "Still there",
+}
+WHOLE = (Kind.NEW, Kind.WORSE, Kind.FLAPPING)  # these with message and remedy
+
+_NOUNS = {
+    Status.FAIL: "new failure",
+    Status.UNKNOWN: "new unknown",
+    Status.WARN: "new warning",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing that is so on some nodes. status is None for what is no finding.
+
+    message, remedy: of what is shown whole; else "" and None. as_above: the name of the finding
+    that the same remedy already stands with.
+    remark: since when, how often.
+    """
+
+    status: Status | None
+    name: str
+    nodes: str
+    remark: str = ""
+    message: str = ""
+    remedy: Remedy | None = None
+    as_above: str = ""
+
+
+@dataclass(frozen=True)
+class Section:
+    """entries of one kind; more is how many were left out."""
+
+    title: str
+    entries: tuple[Entry, ...]
+    more: int = 0
+
+
+@dataclass(frozen=True)
+class Content:
+    """All that a mail says. facts: sentences on the run as a whole. last: how to go on."""
+
+    subject: str
+    headline: str
+    facts: tuple[str, ...]
+    sections: tuple[Section, ...]
+    last: tuple[str, ...]
+
+
+def content(
+    night: Night, *, reason: str = "", attached: str = "", only: Sequence[str] = ()
+) -> Content:
+    """What is to be said of a night.
+
+    reason: why this mail comes, where it is not for what changed. attached: a sentence on the
+    page, whether it comes with the mail or why not. only: the nodes, where it is not about all.
+    """
+    headline = _headline(night)
+    facts = [_cut(trouble) for trouble in night.troubles[:NOTES]]
+    facts += [_compared(night), summary(night.report)]
+    passed, accepting = night.report.counts[Status.PASS], _passed(night)
+    facts += [f"But for what is accepted, {accepting:,} pass."] if accepting != passed else []
+    facts += [f"This mail is about {_set(only)} only."] if only else []
+    facts += [reason] if reason else []
+    facts += [f"note: {_cut(note)}" for note in night.report.notes[:NOTES]]
+    if len(night.report.notes) > NOTES:
+        facts.append(f"and {len(night.report.notes) - NOTES:,} notes more")
+    sections = [s for kind in TITLES if (s := _section(night, kind)).entries]
+    sections += [s for s in (_accepted(night), _nodes(night)) if s.entries]
+    last = [attached] if attached else []
+    last.append(_commands(night))
+    return Content(
+        subject=visible(f"[{night.cluster}] {headline}"),
+        headline=headline,
+        facts=tuple(map(visible, facts)),
+        sections=tuple(sections),
+        last=tuple(map(visible, last)),
+    )
+
+
+def text(shown: Content) -> str:
+    """The text part; lines end in a line feed and have 72 columns at most, but for long names."""
+    lines = indented(visible(shown.subject), WIDTH, "", "")
+    for fact in shown.facts:
+        lines += indented(fact, WIDTH, "", "  ")
+    for section in shown.sections:
+        lines += ["", section.title.upper()]
+        for entry in section.entries:
+            lines += _entry(entry)
+        if section.more:
+            lines.append(f"- and {section.more:,} more")
+    lines.append("")
+    for line in shown.last:
+        lines += indented(line, WIDTH, "", "  ")
+    return "\n".join(lines) + "\n"
+
+
+def html(shown: Content) -> str:
+    """The HTML part: it loads nothing, and needs no style to be read."""
+    return _template().render(shown=shown, disturbs=DISTURBS)
+
+
+@cache
+def _template() -> "Template":
+    from jinja2 import Environment, StrictUndefined
+
+    source = resources.files("clustercheck").joinpath("data/mail.html").read_text("utf-8")
+    environment = Environment(
+        autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    )
+    return environment.from_string(source)
+
+
+def _entry(entry: Entry) -> list[str]:
+    first = " ".join(
+        part
+        for part in (
+            entry.status.value.upper() if entry.status else "",
+            entry.name,
+            f"on {entry.nodes}" if entry.nodes and entry.name else entry.nodes,
+        )
+        if part
+    )
+    lines = indented(f"{first}{f', {entry.remark}' if entry.remark else ''}", WIDTH, "- ", "  ")
+    if entry.message:
+        lines += indented(entry.message, WIDTH, "  ", "  ")
+    if entry.as_above:
+        lines += indented(f"What to do: as above for {entry.as_above}.", WIDTH, "  ", "    ")
+    elif entry.remedy:
+        lines += indented(f"What to do: {_remedy(entry.remedy)}", WIDTH, "  ", "    ")
+    return lines
+
+
+def _remedy(remedy: Remedy) -> str:
+    disturbs = f"[{DISTURBS}] " if remedy.disturbs else ""
+    see = f" (field notes {remedy.see})" if remedy.see else ""
+    return f"{disturbs}{remedy.text}{see}"
+
+
+def _headline(night: Night) -> str:
+    """ "2 new failures, 1 recovered, 509/512 pass"."""
+    parts = [
+        _counted(found, noun, f"{noun}s")
+        for status, noun in _NOUNS.items()
+        if (found := [c for c in night.of(Kind.NEW) if c.now and c.now.status is status])
+    ]
+    for kind, word in (
+        (Kind.WORSE, "worse"),
+        (Kind.FLAPPING, "flapping"),
+        (Kind.BETTER, "better"),
+        (Kind.GONE, "recovered"),
+    ):
+        if found := list(night.of(kind)):
+            parts.append(_counted(found, word, word))
+    parts += [
+        f"{len(names):,} node{'s' * (len(names) != 1)} {word}"
+        for names, word in ((night.joined, "joined"), (night.left, "left"))
+        if names and night.before
+    ]
+    if not parts:
+        parts.append("no change" if night.before else "first sweep")
+    if night.report.stopped:
+        parts.append("stopped early")
+    if night.report.nothing_checked:
+        return ", ".join((*parts, "nothing was checked"))
+    return ", ".join((*parts, f"{_passed(night)}/{len(night.report.nodes)} pass"))
+
+
+def _passed(night: Night) -> int:
+    """How many nodes pass, but for what is accepted."""
+    return sum(night.status_of(node) is Status.PASS for node in night.report.nodes)
+
+
+def _commands(night: Night) -> str:
+    """How to see more, of the first thing that the mail tells."""
+    if not night.changed:
+        return "More: clustercheck history"
+    first = night.of(*WHOLE)[:1] or night.changed
+    return f"More: clustercheck explain {first[0].name}; clustercheck history {first[0].node}"
+
+
+def _counted(found: Sequence[Changed], one: str, many: str) -> str:
+    """ "2 new failures"; "1 new failure on 1,000 nodes"."""
+    kinds = len({change.name for change in found})
+    nodes = len({change.node for change in found})
+    words = f"{kinds:,} {one if kinds == 1 else many}"
+    if kinds == len({(change.node, change.name) for change in found}):
+        return words
+    return f"{words} on {nodes:,} nodes"
+
+
+def _compared(night: Night) -> str:
+    when = f"Sweep of {_moment(night.report.started)}"
+    if night.before is None:
+        return f"{when}, the first: all that is not well stands below New."
+    return f"{when}, compared with that of {_moment(night.before)}."
+
+
+def _moment(when: datetime) -> str:
+    return f"{when:%a} {when.day} {when:%b %Y %H:%M}"
+
+
+def _day(when: datetime) -> str:
+    return f"{when.day} {when:%b %Y}"
+
+
+def _section(night: Night, kind: Kind) -> Section:
+    found = night.of(kind)
+    entries = list(_recovered(found) if kind is Kind.GONE else _troubled(night, kind, found))
+    return Section(TITLES[kind], tuple(entries[:MOST_ENTRIES]), len(entries[MOST_ENTRIES:]))
+
+
+def _troubled(night: Night, kind: Kind, found: Sequence[Changed]) -> Iterator[Entry]:
+    by_name: dict[tuple[str, str, str], list[Changed]] = {}
+    for one in found:
+        by_name.setdefault((one.node, one.check, one.code), []).append(one)
+    common = _common(night.report) if found else set()
+    shown: dict[Remedy, str] = {}
+    for group in _folded(night.report, [(c.node, c.check, c.now) for c in found if c.now]):
+        own = [c for node in group.nodes for c in by_name[node, group.check, group.code]]
+        entry = Entry(group.status, visible(group.name), _set(group.nodes), _remark(kind, own))
+        if kind in WHOLE:
+            message = _cut(sentence(group))
+            if (group.check, group.code, group.status) in common:
+                message += f" → {LOOK_FIRST}"
+            as_above = shown.get(group.remedy, "") if group.remedy else ""
+            if group.remedy:
+                shown.setdefault(group.remedy, entry.name)
+            entry = Entry(
+                entry.status,
+                entry.name,
+                entry.nodes,
+                entry.remark,
+                message,
+                _harmless(group.remedy),
+                as_above,
+            )
+        yield entry
+    yield from _unseen(kind, [one for one in found if one.now is None])
+
+
+def _unseen(kind: Kind, found: Sequence[Changed]) -> Iterator[Entry]:
+    """What is neither there nor gone for good: nobody could look, or it comes and goes."""
+    alike: dict[tuple[str, str], list[Changed]] = {}
+    for one in found:
+        was = f"was {one.before.value}" if one.before else "was there"
+        remark = (
+            f"{was}, gone tonight" if kind is Kind.FLAPPING else f"{was}, not looked at tonight"
+        )
+        alike.setdefault((one.name, remark), []).append(one)
+    for (name, remark), own in alike.items():
+        more = _remark(kind, own)
+        nodes = tuple(dict.fromkeys(one.node for one in own))
+        yield Entry(None, visible(name), _set(nodes), f"{remark}; {more}" if more else remark)
+
+
+def _folded(report: Report, found: Iterable[tuple[str, str, Finding]]) -> list[Group]:
+    """The findings folded as in the report, the worst first."""
+    nodes: dict[str, dict[str, list[Finding]]] = {}
+    for node, check, finding in found:
+        nodes.setdefault(node, {}).setdefault(check, []).append(finding)
+    results = {node: NodeResult(node, findings) for node, findings in nodes.items()}
+    return groups(Report(report.started, 0.0, report.checks, results))
+
+
+def _common(report: Report) -> set[tuple[str, str, Status]]:
+    return {(g.check, g.code, g.status) for g in groups(report) if g.common}
+
+
+def _remark(kind: Kind, found: Sequence[Changed]) -> str:
+    if kind is Kind.STILL:
+        return _since(found)
+    if kind in (Kind.WORSE, Kind.BETTER):
+        before = sorted({one.before.value for one in found if one.before})
+        return f"was {' or '.join(before)}" if before else ""
+    if kind is Kind.FLAPPING:
+        most = max(found, key=lambda one: one.turns)
+        return f"{most.turns} changes in {most.nights} nights"
+    return ""
+
+
+def _since(found: Sequence[Changed]) -> str:
+    first, last = min(one.since for one in found), max(one.since for one in found)
+    if _day(first) == _day(last):
+        return f"since {_day(first)}"
+    return f"since {_day(first)} to {_day(last)}"
+
+
+def _recovered(found: Sequence[Changed]) -> Iterator[Entry]:
+    alike: dict[tuple[str, str, str], list[str]] = {}
+    for one in found:
+        was = f"was {one.before.value}" if one.before else ""
+        alike.setdefault((one.check, one.code, was), []).append(one.node)
+    for (check, code, was), nodes in sorted(alike.items(), key=lambda pair: -len(pair[1])):
+        yield Entry(None, visible(f"{check}.{code}"), _set(tuple(dict.fromkeys(nodes))), was)
+
+
+def _accepted(night: Night) -> Section:
+    by: dict[Acceptance, list[Changed]] = {}
+    for one, acceptance in night.accepted:
+        by.setdefault(acceptance, []).append(one)
+    entries = []
+    for acceptance, found in by.items():
+        nodes = tuple(dict.fromkeys(one.node for one in found))
+        worst = max((one.now.status for one in found if one.now), default=None)
+        why = f"until {_day_of(acceptance)}: {_cut(acceptance.why)} ({_cut(acceptance.who)})"
+        entries.append(Entry(worst, visible(acceptance.code), _set(nodes), why))
+    kept, left = entries[:MOST_ENTRIES], entries[MOST_ENTRIES:]
+    return Section("Accepted", tuple(kept), len(left))
+
+
+def _day_of(acceptance: Acceptance) -> str:
+    return f"{acceptance.until.day} {acceptance.until:%b %Y}"
+
+
+def _nodes(night: Night) -> Section:
+    lists = (
+        ("joined", night.joined if night.before else ()),
+        ("left", night.left),
+        ("gave no answer", night.silent),
+    )
+    entries = [Entry(None, "", _set(names), remark) for remark, names in lists if names]
+    return Section("Nodes", tuple(entries))
+
+
+def _harmless(remedy: Remedy | None) -> Remedy | None:
+    if remedy is None:
+        return None
+    return remedy._replace(text=visible(remedy.text), see=visible(remedy.see))
+
+
+def _set(nodes: Sequence[str]) -> str:
+    return shorten(visible(fold(tuple(nodes))), len(nodes), NODES_LONGEST)
+
+
+def _cut(said: str) -> str:
+    said = visible(said[: 2 * MESSAGE_LONGEST])
+    return said if len(said) <= MESSAGE_LONGEST else said[: MESSAGE_LONGEST - 1] + "…"

@@ -24,7 +24,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from clustercheck import __version__
+from clustercheck import __version__, reach
 from clustercheck.cache_lock import Lock
 from clustercheck.check import Finding, Quantity, Remedy, Stale, Status
 from clustercheck.freshness import Clock, Moment, NodeState, Stamp, failed, fresh
@@ -91,7 +91,8 @@ class Kept:
         for node, result in self.report.nodes.items():
             state, stamps = states.get(node), self.stamps.get(node, {})
             # a node that cannot be reached has no result of any check, but one of its own
-            away = not any(check in result.findings for check in self.report.checks)
+            way = [f for f in result.findings.get(reach.NAME, ()) if f.code != "root"]
+            away = failed(way)
             old = []
             for check in self.report.checks:
                 bad = away or _bad(result.findings.get(check, ()))

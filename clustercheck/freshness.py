@@ -89,7 +89,7 @@ def failed(findings: Iterable[Finding]) -> bool:
     """Is it to be looked at again soon: is it bad, not known, or hidden behind what is bad?"""
     return any(
         f.status in (Status.FAIL, Status.UNKNOWN)
-        or (f.status is Status.SKIP and f.code == "blocked")
+        or (f.status is Status.SKIP and f.code in ("blocked", "needs_root"))
         for f in findings
     )
 

@@ -10,6 +10,7 @@ nothing outside this folder is changed, no service is started, and root is not n
     .tools/faketime                             a clock that is off for one process
     .tools/slurm                                Slurm and Munge
     .tools/chromium                             a browser without a window; fetched when asked for
+    .tools/mail                                 a sendmail program; likewise
     .tools/promtool                             what reads metrics as Prometheus does; likewise
     .tools/guest                                a Linux kernel that runs as a process, with NFS and
                                                 SELinux; large, so fetched only when asked for
@@ -82,6 +83,7 @@ WANTED = {
         "/usr/lib/systemd/systemd-timesyncd": "systemd-timesyncd",
         "/usr/share/selinux/default/.modules": "selinux-policy-default",
     },
+    "mail": {"msmtp": "msmtp"},
     "ntpsec": {"ntpd": "ntpsec", "ntpq": "ntpsec"},
     "plugins": dict.fromkeys(
         ("check_disk", "check_load", "check_procs"), "monitoring-plugins-basic"
@@ -90,7 +92,7 @@ WANTED = {
 }
 
 # What is fetched only by its name.
-ON_DEMAND = {"chromium", "guest", "promtool"}
+ON_DEMAND = {"chromium", "guest", "mail", "promtool"}
 
 # Where commands of a layer may be, below it.
 FOLDERS = ("usr/bin", "usr/sbin", "usr/lib/nagios/plugins")

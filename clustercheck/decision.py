@@ -214,7 +214,7 @@ def _why(
     total = len(report.nodes)
     words = [f"{healthy} of {total} node{'s are' if total > 1 else ' is'} healthy"]
     if unreported:
-        words.append(f"of {unreported} too little is known")
+        words.append(f"too little is known of {unreported}")
     if need.nodes:
         words.append(f"{need.nodes} {'is' if need.nodes == 1 else 'are'} needed")
     words += [

@@ -14,6 +14,10 @@ OF_STATUS = {
 # Nothing was checked: never success.
 NOTHING_CHECKED = 3
 
+# Of `gate`. EX_TEMPFAIL of sysexits(3) says that it is worth another try; Slurm's RequeueExit can
+# name it.
+OF_ANSWER = {"go": 0, "no-go": 1, "undecided": 75}
+
 # sysexits(3): EX_USAGE and EX_CONFIG.
 USAGE = 64
 CONFIG = 78

@@ -36,9 +36,9 @@ def select(
     if nodes is None:
         chosen = dict(inventory.nodes)
     else:
-        chosen = _find(inventory, "-w", _text_of(nodes, stdin))
+        chosen = _find(inventory, "-w", text_of(nodes, stdin))
     if exclude:
-        left_out = _find(inventory, "-x", _text_of(exclude, stdin))
+        left_out = _find(inventory, "-x", text_of(exclude, stdin))
         chosen = {name: node for name, node in chosen.items() if name not in left_out}
     if not chosen:
         asked = "" if nodes is None else f" -w {shorten(nodes)}"
@@ -51,7 +51,7 @@ def select(
     return sorted(chosen.values(), key=lambda node: places.get(node.name, len(places)))
 
 
-def _text_of(asked: str, stdin: TextIO) -> str:
+def text_of(asked: str, stdin: TextIO) -> str:
     """The node set itself: lines of standard input, without comments, for "-"."""
     if asked.strip() != "-":
         return asked

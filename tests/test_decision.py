@@ -75,15 +75,15 @@ SIX = (WELL, FULL, WELL, WELL, AWAY, WELL)  # n2 fails, n5 is not known
 @pytest.mark.parametrize(
     ("found", "need", "expected"),
     [
-        (SIX, Need(4), "go n1,n3,n4,n6: 4 of 6 nodes are healthy; of 1 too little is known; 4 are"),
+        (SIX, Need(4), "go n1,n3,n4,n6: 4 of 6 nodes are healthy; too little is known of 1; 4 are"),
         (SIX, Need(3), "go n1,n3,n4:"),
         (SIX, Need(5), "undecided :"),
-        (SIX, Need(6), "no-go : 4 of 6 nodes are healthy; of 1 too little is known; 6 are needed"),
+        (SIX, Need(6), "no-go : 4 of 6 nodes are healthy; too little is known of 1; 6 are needed"),
         (SIX, Need(5, on_unknown="no-go"), "no-go :"),
         (SIX, Need(5, on_unknown="go"), "go n1,n3,n4,n5,n6:"),
         # those that are known to be healthy come first
         ((UNKNOWN, WELL), Need(1, on_unknown="go"), "go n2:"),
-        ((UNKNOWN,), Need(1), "undecided : 0 of 1 node is healthy; of 1 too little is known; 1 is"),
+        ((UNKNOWN,), Need(1), "undecided : 0 of 1 node is healthy; too little is known of 1; 1 is"),
         ((WELL,), Need(1), "go n1: 1 of 1 node is healthy; 1 is needed"),
         ((SLOW, SLOW, SLOW), Need(3), "go n1,n2,n3: 3 of 3 nodes are healthy; 3 are needed"),
         # nothing checked is not healthy
@@ -288,7 +288,7 @@ def test_json_says_all() -> None:
         "schema": "clustercheck.verdict/1",
         "id": "v-20261130T174210Z-3f9c",
         "verdict": "go",
-        "why": "4 of 6 nodes are healthy; of 1 too little is known; 4 are needed",
+        "why": "4 of 6 nodes are healthy; too little is known of 1; 4 are needed",
         "degraded": True,
         "created": "2026-11-30T17:42:10Z",
         "expires": "2026-11-30T17:57:10Z",
@@ -370,7 +370,7 @@ def test_what_runners_read_has_a_line_for_each_variable(name: str, form: str) ->
 
 def test_github_is_told_errors_by_lines_that_nodes_cannot_forge() -> None:
     assert render.github_errors(CASES["no-go"]) == (
-        "::error title=clustercheck::no-go: 4 of 6 nodes are healthy; of 1 too little is known; 6"
+        "::error title=clustercheck::no-go: 4 of 6 nodes are healthy; too little is known of 1; 6"
         " are needed\n"
         "::error title=clustercheck tmp.space::n2: fail tmp.space: 99 %25 used, should be under 90"
         " %25\n"
@@ -407,7 +407,7 @@ def test_junit_is_whole_xml(name: str) -> None:
 
 def test_text_for_people() -> None:
     assert render.render(CASES["go"], "text") == (
-        "go: 4 of 6 nodes are healthy; of 1 too little is known; 4 are needed\n"
+        "go: 4 of 6 nodes are healthy; too little is known of 1; 4 are needed\n"
         "  use: n[1,3-4,6]\n"
         "  excluded: n2\n"
         "  not known: n5\n"

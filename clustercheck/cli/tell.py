@@ -143,7 +143,8 @@ def schema(
 ) -> None:
     """Print a JSON Schema of what is written as JSON.
 
-    WHAT is report (of run and judge, where none is given), admission (of admit) or diff.
+    WHAT is report (of run and judge, where none is given), admission (of admit), diff or verdict
+    (of gate).
     """
     import json
 

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from clustercheck import __version__
+from clustercheck.changes import Night
 from clustercheck.check import Status
 from clustercheck.render.escape import visible
 from clustercheck.render.html_view import BAR, page
@@ -34,7 +35,7 @@ SIGNS = {
 LONGEST = 2_000
 
 
-def render(shown: Report) -> str:
+def render(shown: Report | Night) -> str:
     """The page of a report, or of a night with what changed and how values went."""
     return _environment().get_template("page.html").render(page=page(shown)) + "\n"
 

@@ -5,14 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from clustercheck.changes import Point
+
 # The units of the drawing; the page gives it its size.
 WIDTH, HEIGHT = 120, 24
 
 # More points than so many are drawn by the lowest and highest of those that stand together.
 POINTS = 60
-
-Point = tuple[datetime, float, str]
-"""When, how much, and its unit."""
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Trend:
     told: str
 
 
-def trend(points: Sequence[Point]) -> Trend | None:
+def trend(points: Sequence[Point], most: int = POINTS) -> Trend | None:
     """The line through the points that have the last one's unit; None where it would say nothing:
     with one point only, or where all are equal."""
     unit = points[-1][2] if points else ""
@@ -33,7 +32,7 @@ def trend(points: Sequence[Point]) -> Trend | None:
     numbers = [number for _, number in kept]
     if len(kept) < 2 or min(numbers) == max(numbers):
         return None
-    drawn = _thinned(kept)
+    drawn = _thinned(kept, most)
     low, high = min(numbers), max(numbers)
     first, whole = kept[0][0], (kept[-1][0] - kept[0][0]).total_seconds()
     places = [
@@ -45,14 +44,19 @@ def trend(points: Sequence[Point]) -> Trend | None:
     ]
     unit = f" {unit}" if unit else ""
     last = numbers[-1]
-    told = f"{last:g}{unit}, in {len(kept)} runs {low:g} to {high:g}{unit}"
+    told = f"{_short(last)}{unit}; in {len(kept)} runs {_short(low)} to {_short(high)}{unit}"
     return Trend(_path(places), *places[-1], told)
 
 
-def _thinned(points: list[tuple[datetime, float]]) -> list[tuple[datetime, float]]:
-    if len(points) <= POINTS:
+def _short(number: float) -> str:
+    """Three digits that count, and large numbers whole: "0.0123", "4.07", "1,234"."""
+    return f"{number:,.0f}" if abs(number) >= 100 else f"{number:.3g}"
+
+
+def _thinned(points: list[tuple[datetime, float]], most: int) -> list[tuple[datetime, float]]:
+    if len(points) <= most:
         return points
-    size = math.ceil(2 * (len(points) - 1) / POINTS)
+    size = math.ceil(2 * (len(points) - 1) / most)
     found = []
     for start in range(0, len(points) - 1, size):
         part = points[start : min(start + size, len(points) - 1)]

@@ -3,10 +3,12 @@
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from clustercheck.changes import Night
 from clustercheck.check import Finding, Remedy, Status
 from clustercheck.fold import fold
+from clustercheck.render.html_changes import Changes, Marks, changes, without_accepted
 from clustercheck.render.html_trend import Trend
 from clustercheck.render.view import sentence, summary, took
 from clustercheck.report import TROUBLE, Group, NodeResult, Report, each, groups
@@ -155,41 +157,44 @@ class Page:
     usual: tuple[Said, ...]
     times: Times | None
     summary: str
-    changes: None = None
+    changes: Changes | None
 
 
-def page(report: Report) -> Page:
-    """The page of a report."""
+def page(shown: Report | Night) -> Page:
+    """The page of a report, or of a night."""
+    night = shown if isinstance(shown, Night) else None
+    report = shown.report if isinstance(shown, Night) else shown
+    heading = _heading(report, _counts(report, night))
     places = {node: place for place, node in enumerate(report.nodes)}
     checks = _checks(report)
-    found = _wrong(report, places)
+    found = _wrong(without_accepted(night) if night else report, places)
     bad, good = _ranked(report)
-    shown, folded = (bad, good) if len(good) > GOOD_APART else (bad + good, [])
+    rows_shown, folded = (bad, good) if len(good) > GOOD_APART else (bad + good, [])
     rows = {result.node: row for result, row in _rows(report, checks, places)}
-    parts = _Parts(report, checks, places, found)
+    parts = _Parts(report, checks, places, found, Marks(night))
     started = report.started
     return Page(
-        title=f"{_heading(report)}, {started:%Y-%m-%d %H:%M}",
-        cluster=_heading(report),
+        title=f"{_named(night)}{heading}, {started:%Y-%m-%d %H:%M}",
+        cluster=f"{_named(night)}{heading}",
         started=f"{started:%Y-%m-%d %H:%M %Z}",
         started_iso=started.isoformat(timespec="seconds"),
         took=took(report.seconds),
         counts=tuple(
-            (status, report.counts[status])
-            for status in sorted(Status, reverse=True)
-            if report.counts[status] or status is not Status.SKIP
+            (status, count)
+            for status, count in _counts(report, night).items()
+            if count or status is not Status.SKIP
         ),
         verdict=_verdict(report),
-        contents=_contents(),
+        contents=_contents(night),
         findings=tuple(found),
         nothing=_nothing(report),
         notes=tuple(report.notes),
         checks=checks,
         extra=len(checks) - len(report.checks),
         groups=tuple(_members(report)),
-        rows=tuple(rows[result.node] for result in shown),
-        caption=_caption(len(bad), len(shown)),
-        parts=tuple(parts.of(result) for result in shown),
+        rows=tuple(rows[result.node] for result in rows_shown),
+        caption=_caption(len(bad), len(rows_shown)),
+        parts=tuple(parts.of(result) for result in rows_shown),
         good=tuple(rows[result.node] for result in folded),
         good_caption=f"{_count(len(folded), 'node')} where nothing is wrong",
         good_nodes=fold([result.node for result in folded]) if folded else "",
@@ -199,6 +204,7 @@ def page(report: Report) -> Page:
         usual=parts.usual_said(),
         times=_times(report, places),
         summary=summary(report),
+        changes=changes(night) if night else None,
     )
 
 
@@ -212,15 +218,26 @@ def _caption(bad: int, shown: int) -> str:
     return f"{_count(shown, 'node')} with something wrong, the worst first" if bad else ""
 
 
-def _heading(report: Report) -> str:
+def _named(night: Night | None) -> str:
+    return f"{night.cluster}: " if night and night.cluster else ""
+
+
+def _counts(report: Report, night: Night | None) -> dict[Status, int]:
+    """Nodes by their worst finding, but for what is accepted; the worst first."""
+    counts = Counter(night.status_of(node) for node in report.nodes) if night else report.counts
+    return {status: counts[status] for status in sorted(Status, reverse=True)}
+
+
+def _heading(report: Report, counts: Mapping[Status, int]) -> str:
     if len(report.nodes) == 1:
-        return f"{next(iter(report.nodes))}: {next(iter(report.nodes.values())).status.value}"
-    counts = [
-        f"{report.counts[status]:,} {status.value}"
-        for status in sorted(Status, reverse=True)
-        if report.counts[status] and status is not Status.SKIP
+        (status,) = (status for status, count in counts.items() if count)
+        return f"{next(iter(report.nodes))}: {status.value}"
+    told = [
+        f"{count:,} {status.value}"
+        for status, count in counts.items()
+        if count and status is not Status.SKIP
     ]
-    return f"{_count(len(report.nodes), 'node')}: {', '.join(counts) or 'nothing was checked'}"
+    return f"{_count(len(report.nodes), 'node')}: {', '.join(told) or 'nothing was checked'}"
 
 
 def _verdict(report: Report) -> str:
@@ -235,12 +252,12 @@ def _nothing(report: Report) -> str:
     return "Nothing was checked." if report.nothing_checked else "Nothing."
 
 
-def _contents() -> tuple[tuple[str, str], ...]:
+def _contents(night: Night | None) -> tuple[tuple[str, str], ...]:
     return (
+        *([("changed", "What changed")] if night else []),
         ("findings", "What is wrong"),
         ("matrix", "Nodes and checks"),
         ("parts", "Each node"),
-        ("times", "How long it took"),
     )
 
 
@@ -339,7 +356,9 @@ class _Parts:
         checks: Sequence[str],
         places: Mapping[str, int],
         found: Sequence[Wrong],
+        marks: Marks,
     ) -> None:
+        self._marks = marks
         self._columns = {check: place for place, check in enumerate(checks)}
         self._places = places
         counts = Counter(
@@ -369,25 +388,24 @@ class _Parts:
             first = True
             for finding in sorted(findings, key=lambda f: f.status, reverse=True):
                 key = _key(check, finding)
-                if finding.status not in TROUBLE:
-                    if not finding.peer and key in self._usual:
-                        usual[check] = None
-                    else:
-                        well.append(Said(key[0], key[1], _with_peer(finding)))
-                    continue
-                step = self._step.get(finding.remedy, 0) if finding.remedy else 0
-                trouble.append(
-                    Said(
-                        status=finding.status,
-                        name=key[1],
-                        message=_with_peer(finding),
-                        column=self._columns[check],
-                        first=first,
-                        remedy=finding.remedy,
-                        step=step,
+                line = self._marks.trend(result.node, check, finding)
+                said = Said(*key[:2], _with_peer(finding), trend=line)
+                if finding.status in TROUBLE:
+                    trouble.append(
+                        replace(
+                            said,
+                            column=self._columns[check],
+                            first=first,
+                            remedy=finding.remedy,
+                            step=self._step.get(finding.remedy, 0) if finding.remedy else 0,
+                            word=self._marks.word(result.node, check, finding),
+                        )
                     )
-                )
-                first = False
+                    first = False
+                elif finding.peer or line or key not in self._usual:
+                    well.append(said)
+                else:
+                    usual[check] = None
         trouble.sort(key=lambda said: said.status, reverse=True)
         return Part(
             place=self._places[result.node],

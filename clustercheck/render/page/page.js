@@ -45,6 +45,8 @@ function filter() {
     for (const table of matrices) {
         const none = [...table.tBodies[0].rows].every((row) => row.hidden);
         (table.closest("details") || table.parentElement).hidden = none;
+        const caption = find(table.getAttribute("aria-labelledby"));
+        if (caption) caption.hidden = none;
     }
     for (const one of folded) {
         const parts = [...one.querySelectorAll("tbody tr, .part")];
@@ -75,5 +77,5 @@ addEventListener("hashchange", open);
 open();
 addEventListener("mouseover", (event) => {
     const link = event.target.closest?.(".matrix td a");
-    if (link && !link.title) link.title = find(link.hash.slice(1))?.innerText || find(link.hash.slice(1))?.textContent.trim() || "";
+    if (link && !link.title) link.title = find(link.hash.slice(1))?.textContent.trim() ?? "";
 });

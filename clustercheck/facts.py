@@ -69,6 +69,7 @@ class Reader:
         self, mark: str, now: Callable[[], float], checks: Collection[str] | None = None
     ) -> None:
         self.told: dict[str, Told] = {}
+        self.ready = False
         self.begun = False
         self.done = False
         self.uid = ""
@@ -116,6 +117,10 @@ class Reader:
                 if not self.begun:
                     self._before = (self._before + b" " + line)[-SPOKEN_LIMIT:]
         return reply
+
+    def note_asked(self) -> None:
+        """The node is asked for its time now, or told to begin with that."""
+        self._asked_at = self._now()
 
     @property
     def said_before(self) -> str:
@@ -178,8 +183,10 @@ class Reader:
         if word == "begin":
             self.begun = True
             self.uid, self.boot_id, self.host_name = (text.split(" ", 2) + ["", ""])[:3]
+        elif word == "ready":
+            self.ready = True
         elif word == "clock":
-            self._asked_at = self._now()
+            self.note_asked()
             return b"\n"
         elif word == "time":
             self._measure(text.partition(" ")[2], arrived)

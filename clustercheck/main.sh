@@ -3,8 +3,9 @@
 # nothing, and what it makes (one directory, its own processes) is gone when it ends.
 #
 # Given: cc_mark (random: starts each line of the answer), cc_id (names the directory), cc_sudo (1
-# where root is wanted and may be had by sudo), cc_clock (exchanges for the clock, 0 for none), and
-# the functions write_probes FILE and launch_probes.
+# where root is wanted and may be had by sudo), cc_clock (exchanges for the clock, 0 for none),
+# cc_at_once (1 where many nodes have this one script and nobody answers one of them), and the
+# functions write_probes FILE and launch_probes.
 
 say() { printf '%s - %s\n' "$cc_mark" "$1"; }
 
@@ -195,17 +196,20 @@ by_kernel() {
 }
 
 # The other side sends an empty line when it has noted its time, and reads its clock again when
-# the answer comes: this clock's value lies between the two.
+# the answer comes: this clock's value lies between the two. Where it sends nothing to one node
+# alone, it has noted the time when it sent the word that started this.
 exchange_clock() {
     cc_turn=0
     while [ "$cc_turn" -lt "$cc_clock" ]; do
-        say "clock $cc_turn"
-        read -r _ || return
-        cc_clock=$(date +%s.%N)
-        case $cc_clock in
-        *[!0-9.]*) cc_clock=$(by_kernel) ;; # busybox may know no %N, and then says as it stands
+        if [ -z "$cc_at_once" ]; then
+            say "clock $cc_turn"
+            read -r _ || return
+        fi
+        cc_time=$(date +%s.%N)
+        case $cc_time in
+        *[!0-9.]*) cc_time=$(by_kernel) ;; # busybox may know no %N, and then says as it stands
         esac
-        say "time $cc_turn ${cc_clock:-$(date +%s)}"
+        say "time $cc_turn ${cc_time:-$(date +%s)}"
         cc_turn=$((cc_turn + 1))
     done
 }

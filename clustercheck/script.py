@@ -8,7 +8,7 @@ import math
 import re
 import secrets
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
@@ -22,6 +22,23 @@ from clustercheck.check import PEERS_AT_MOST, AnyCheck, Target
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin"
 
 CLOCK_EXCHANGES = 3
+
+# The last line of a script: all before it only defines what is then done.
+START = "main\n"
+
+# What a probe is told of its peers, in the same order.
+TOLD_OF_PEERS = ("PEERS", "HOSTS", "PORTS")
+
+# Puts the first lines of a text into cc_some: checks are told of fewer peers than the node has.
+FIRST_LINES = """
+cc_first() {
+    cc_some='' cc_left=$1 cc_rest=$2$cc_nl
+    while [ "$cc_left" -gt 0 ] && [ -n "$cc_rest" ]; do
+        cc_some=$cc_some${cc_some:+$cc_nl}${cc_rest%%"$cc_nl"*}
+        cc_rest=${cc_rest#*"$cc_nl"} cc_left=$((cc_left - 1))
+    done
+}
+"""
 
 # light: every node, first. heavy: what loads shared things. follow: the few asked again at the end.
 Step = Literal["light", "heavy", "follow"]
@@ -65,6 +82,7 @@ def build(
     peers: Sequence[Target] = (),
     nodes: Sequence[str] = (),
     step: Step = "light",
+    at_once: Mapping[str, Sequence[Target]] | None = None,
 ) -> str:
     """The script for one node.
 
@@ -72,12 +90,18 @@ def build(
     peers: the other nodes that `probe_peers` checks are told of.
     nodes: all nodes of the run, which `probe_nodes` checks are told of.
     step: which of the checks' probes; the clock is asked for with the light ones.
+    at_once: the peers of many nodes that all get this script, by $SLURMD_NODENAME. They say
+        "ready" before they are sent the last line, `START`, and nothing more is sent to them.
     """
     probes = {a.name: probe_of(a.check, step) for a in asked}
     asked = [a for a in asked if probes[a.name].strip()]
     wants_root = any(a.check.needs_root or "as_root " in probes[a.name] for a in asked)
     limits = {a.name: limit_of(a.check, step) for a in asked}
     clock = frame.clock if step == "light" else 0
+    if at_once is not None:
+        clock = min(clock, 1)
+    by_name = at_once if any(a.check.probe_peers for a in asked) else None
+    writes = '{ printf "%s\\n" "$cc_mine" && cat; }' if by_name else "cat"
     end = f"END-{frame.ident}"
     while any(end in a.follow for a in asked):  # other nodes know the ident
         end += secrets.token_hex(8)
@@ -88,14 +112,16 @@ def build(
         "main() {",
         f"cc_mark={shlex.quote(frame.mark)} cc_id={frame.ident}",
         f"cc_sudo={int(wants_root and become == 'sudo')} cc_clock={clock}",
+        f"cc_at_once={'' if at_once is None else 1}",
         f"ROOT={shlex.quote(frame.root)}",
         f"PATH={shlex.quote(frame.path)}",
         "LC_ALL=C LANG=C",
         "export PATH LC_ALL LANG",
         "unset LANGUAGE ENV BASH_ENV CDPATH IFS",
         "",
+        *_peers_by_name(by_name),
         "write_probes() {",
-        f"cat >\"$1\" <<'{end}'",
+        f"{writes} >\"$1\" <<'{end}'",
         f"cc_mark={shlex.quote(frame.mark)}",
         f"ROOT={shlex.quote(frame.root)}",
         _text("prelude.sh"),
@@ -103,7 +129,10 @@ def build(
     for a in asked:
         parts.append(f'if [ "$cc_name" = {shlex.quote(a.name)} ]; then')
         parts += [f"{k}={shlex.quote(v)}" for k, v in variables(a).items()]
-        if a.check.probe_peers:
+        if a.check.probe_peers and by_name:
+            count = a.check.peer_count(a.options)
+            parts += [f'cc_first {count} "$cc_{k.lower()}" && {k}=$cc_some' for k in TOLD_OF_PEERS]
+        elif a.check.probe_peers:
             told = peers[: a.check.peer_count(a.options)]
             parts.append(f"PEERS={_lines([peer.name for peer in told])}")
             parts.append(f"HOSTS={_lines([peer.host for peer in told])}")
@@ -130,8 +159,25 @@ def build(
             *a.check.needs,
         ]
         parts.append(shlex.join(["launch", *words]))
-    parts += [":", "}", "", _text("main.sh"), "}", "main", ""]
-    return "\n".join(parts)
+    parts += [":", "}", "", _text("main.sh"), "}"]
+    if at_once is not None:
+        parts.append(f"printf '\\n%s - ready\\n' {shlex.quote(frame.mark)}")
+    return "\n".join([*parts, START])
+
+
+def _peers_by_name(peers: Mapping[str, Sequence[Target]] | None) -> list[str]:
+    """The peers of each of many nodes, of which a node finds its own."""
+    if not peers:
+        return []
+    parts = ["cc_mine=", 'case "$SLURMD_NODENAME" in']
+    for name, told in peers.items():
+        names, hosts = _lines([peer.name for peer in told]), _lines([peer.host for peer in told])
+        ports = _lines([str(peer.port) for peer in told]) if any(p.port for p in told) else ""
+        hosts = '"$cc_peers"' if hosts == names else hosts
+        ports = ports or _lines(["0"] * len(told))
+        text = f"cc_peers={names}\ncc_hosts={hosts}\ncc_ports={ports}"
+        parts.append(f"{shlex.quote(name)}) cc_mine={shlex.quote(text)} ;;")
+    return [*parts, "esac", f"cc_mine=$cc_mine{shlex.quote(FIRST_LINES)}", ""]
 
 
 def probe_of(check: AnyCheck, step: Step) -> str:

@@ -394,6 +394,57 @@ def test_the_clock_is_asked_and_its_uncertainty_known(shell: str) -> None:
     assert uncertainty < 2
 
 
+def test_the_clock_is_asked_as_often_as_is_wanted(shell: str) -> None:
+    frame = made_frame(shell, clock=3)
+    done = subprocess.run(
+        [*shell_words(shell), "-c", build(frame, asked(one=check("fact a b")))],
+        input=b"\n\n\n",
+        capture_output=True,
+        timeout=90,
+    )
+    times = [line for line in done.stdout.split(b"\n") if b" - time " in line]
+    assert [line.split()[3] for line in times] == [b"0", b"1", b"2"]
+    assert done.stderr == b""
+
+
+def test_many_nodes_that_are_asked_at_once_each_have_their_peers(shell: str) -> None:
+    """They say that they are ready, and from the last line on nobody answers them."""
+    probe = 'fact peers "$(echo $PEERS)"; fact hosts "$(echo $HOSTS)"; fact ports "$(echo $PORTS)"'
+    few = check(probe, probe_peers=True, most_peers=lambda options: 2)
+    all_of_them = check(probe, probe_peers=True)
+    peers = {
+        "n1": [Target("n2", "n2"), Target("n3", "n3"), Target("n4", "n4")],
+        "n 2": [Target("it's", "10.0.0.1", 2222), Target("n3", "n3")],
+        "n3": [],
+    }
+    frame = made_frame(shell, clock=3)
+    text = build(frame, asked(few=few, all=all_of_them), at_once=peers)
+    told = {}
+    for name in [*peers, "other"]:
+        before = time.time()
+        done = subprocess.run(
+            [*shell_words(shell), "-s"],
+            input=text.encode(),
+            capture_output=True,
+            timeout=90,
+            env={"PATH": os.environ["PATH"], "SLURMD_NODENAME": name},
+        )
+        reader = Reader(frame.mark, time.time)
+        ready, _, _ = done.stdout.partition(b"begin")
+        reader.feed(ready)
+        assert reader.ready and not reader.begun
+        reader.note_asked()
+        reader.feed(done.stdout[len(ready) :])
+        assert reader.done, done.stderr
+        assert reader.clock and abs(reader.clock[0]) < time.time() - before + 1
+        told[name] = {name: dict(one.facts) for name, one in reader.told.items()}
+    assert told["n1"]["few"] == {"peers": "n2 n3", "hosts": "n2 n3", "ports": "0 0"}
+    assert told["n1"]["all"] == {"peers": "n2 n3 n4", "hosts": "n2 n3 n4", "ports": "0 0 0"}
+    assert told["n 2"]["all"] == {"peers": "it's n3", "hosts": "10.0.0.1 n3", "ports": "2222 0"}
+    nobody = {"peers": "", "hosts": "", "ports": ""}
+    assert told["n3"] == told["other"] == {"few": nobody, "all": nobody}
+
+
 def test_a_date_of_busybox_that_knows_whole_seconds(tmp_path: Path) -> None:
     """Then the kernel is asked for what is less than a second."""
     (busybox,) = shell_words("busybox sh")[:1]

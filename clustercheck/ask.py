@@ -20,7 +20,7 @@ def ask(connection: Connection, script: str, reader: Reader, deadline: float) ->
     try:
         _read(channel, reader, deadline)
         if not reader.done:
-            raise _ended_early(channel.finish(), reader)
+            raise ended_early(channel.finish(), reader)
     finally:
         channel.close()
 
@@ -30,7 +30,7 @@ def _read(channel: Channel, reader: Reader, deadline: float) -> None:
     while not reader.done:
         now = time.monotonic()
         if now >= deadline:
-            raise _late(reader, now - began, now - heard)
+            raise late(reader, now - began, now - heard)
         silent = heard + SECONDS_OF_SILENCE if reader.begun else deadline
         if now >= silent:
             raise Unreachable("cut", f"nothing more was heard of it for {now - heard:.0f} s")
@@ -38,7 +38,7 @@ def _read(channel: Channel, reader: Reader, deadline: float) -> None:
             data = channel.receive(min(deadline, silent) - now)
         except Unreachable as error:
             if error.code == "limit":
-                raise _late(reader, time.monotonic() - began, time.monotonic() - heard) from error
+                raise late(reader, time.monotonic() - began, time.monotonic() - heard) from error
             raise
         if data is None:
             continue
@@ -53,7 +53,8 @@ def _read(channel: Channel, reader: Reader, deadline: float) -> None:
             channel.send(reply)
 
 
-def _late(reader: Reader, seconds: float, silence: float) -> Unreachable:
+def late(reader: Reader, seconds: float, silence: float) -> Unreachable:
+    """The answer has not come to its end in time."""
     if not reader.begun:
         return Unreachable(
             "no_start", f"logged in, and the script had not begun in {seconds:.0f} s"
@@ -63,7 +64,8 @@ def _late(reader: Reader, seconds: float, silence: float) -> Unreachable:
     )
 
 
-def _ended_early(exit: Exit, reader: Reader) -> Unreachable:
+def ended_early(exit: Exit, reader: Reader) -> Unreachable:
+    """Why the script ended before its last line."""
     errors = " ".join(exit.stderr.split())[-300:]
     # a login that runs nothing gives its reason on either
     said = " ".join(filter(None, (errors, reader.said_before)))

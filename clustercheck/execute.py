@@ -4,15 +4,17 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from clustercheck import planning, render, silent
 from clustercheck.answer import Answer
+from clustercheck.check import AnyCheck
 from clustercheck.errors import UsageError, nearest
-from clustercheck.fanout import Bounds
+from clustercheck.fanout import Bounds, Workers
+from clustercheck.fold import fold
 from clustercheck.judging import OptionsOf
 from clustercheck.node import Node
 from clustercheck.output import check_writable, write_atomically
@@ -20,7 +22,7 @@ from clustercheck.planning import Chosen, Wanted
 from clustercheck.profile import strict, strict_report
 from clustercheck.render.terminal import WIDTH_ELSEWHERE, look
 from clustercheck.report import NodeResult, Report
-from clustercheck.run import Watch, workers
+from clustercheck.run import Plan, Watch, workers
 from clustercheck.run import run as run_plan
 from clustercheck.script import build
 from clustercheck.transport import Transport
@@ -35,6 +37,7 @@ class Way:
 
     defaults: user, port, key, jump and become, for nodes that say nothing themselves.
     ssh: "paramiko", or "openssh" for this machine's own.
+    via: "ssh", or "srun" for steps of Slurm, for which of the rest only `become` counts.
     """
 
     defaults: Mapping[str, str | int]
@@ -45,8 +48,13 @@ class Way:
     password: str = field(repr=False)
     passphrase: str = field(repr=False)
     connect_timeout: float
+    via: str = "ssh"
 
     def __post_init__(self) -> None:
+        if self.via not in ("ssh", "srun"):
+            raise UsageError(f"--via is ssh or srun, not {self.via!r}")
+        if self.via == "srun" and not shutil.which("srun"):
+            raise UsageError("--via srun: there is no srun on this machine's PATH")
         if self.host_keys not in ("strict", "accept-new"):
             raise UsageError(f"--host-keys is strict or accept-new, not {self.host_keys!r}")
         if self.ssh not in ("paramiko", "openssh"):
@@ -101,6 +109,8 @@ def run(wanted: Wanted, way: Way, limits: Limits, shown: Shown, record: Path | N
     """Ask, judge, report; the exit code is the report's."""
     from clustercheck.record import Recorder
 
+    if way.via == "srun":
+        wanted = _nodes_of_job(wanted)
     chosen = planning.choose(wanted)
     out = Out(shown)
     names = [node.name for node in chosen.nodes]
@@ -145,17 +155,22 @@ def ask(
 
     nodes = planning.with_defaults(chosen.nodes, way.defaults)
     asked = [node for node in nodes if only is None or only.get(node.name)]
-    ssh = None if all(node.local for node in asked) else _ssh(way)
+    far = [node for node in asked if not node.local]
+    node_seconds = planning.node_seconds(chosen.checks, limits.node_seconds, way.connect_timeout)
+    by_ssh = bool(far) and way.via == "ssh"
+    transport: Transport | None = _ssh(way) if by_ssh else None
+    if far and not by_ssh:
+        transport = _srun(far, chosen.checks, limits, node_seconds)
     parallel, note = planning.parallel(limits.parallel, len(asked))
     if note:
         watch.notes.insert(0, note)
     bounds = Bounds(
         parallel,
-        planning.node_seconds(chosen.checks, limits.node_seconds, way.connect_timeout),
+        node_seconds,
         limits.heavy_parallel,
     )
-    were_silent = silent.read() if ssh else set()
-    plan = planning.plan(chosen, nodes, ssh, bounds, limits.max_seconds, were_silent)
+    were_silent = silent.read() if by_ssh else set()
+    plan = planning.plan(chosen, nodes, transport, bounds, limits.max_seconds, were_silent)
     if options_of:
         plan = replace(plan, options_of=options_of)
     if only is not None:
@@ -164,10 +179,12 @@ def ask(
     fail_on = profile.fail_on if profile else ()
     codes: dict[str, str] = {}
     # Before there is a thread, and Progress has one.
-    processes = workers(plan, planning.processes(limits.processes, len(asked)))
+    elsewhere = _elsewhere(plan, limits.processes, len(asked), by_ssh=by_ssh or not far)
     with contextlib.ExitStack() as ends, Progress(sys.stderr) as progress:
-        if processes:
-            ends.callback(processes.close)
+        if transport:
+            ends.callback(transport.close)
+        if elsewhere:
+            ends.callback(elsewhere.close)
         if not verbose:  # the log has the terminal for itself
             progress.start(len(asked))
 
@@ -178,9 +195,8 @@ def ask(
             watch.ended(answer, result)
 
         watching = replace(watch, began=progress.began, ended=ended)
-        report = run_plan(plan, watching, processes)
-    if ssh:
-        ssh.close()
+        report = run_plan(plan, watching, elsewhere)
+    if by_ssh:
         silent.write(were_silent, codes)
     return strict_report(report, fail_on)
 
@@ -242,6 +258,42 @@ def _ssh(way: Way) -> Transport:
     from clustercheck.transport.ssh import Ssh
 
     return Ssh(settings)
+
+
+def _srun(
+    nodes: Sequence[Node], checks: Mapping[str, AnyCheck], limits: Limits, node_seconds: float
+) -> Transport:
+    """The way by Slurm; nodes outside of our job are allocated for as long as it may take."""
+    from clustercheck.transport.slurm import find_places
+    from clustercheck.transport.srun import Srun
+
+    # each turn of what loads something shared may be a node's alone
+    heavy = sum(check.heavy_limit for check in checks.values() if check.heavy_probe)
+    seconds = limits.max_seconds or 3 * node_seconds + len(nodes) * heavy / 10 + 120
+    return Srun(find_places(nodes, seconds))
+
+
+def _elsewhere(plan: Plan, processes: int, nodes: int, *, by_ssh: bool) -> Workers | None:
+    if by_ssh:
+        return workers(plan, planning.processes(processes, nodes))
+    from clustercheck.at_once import AtOnce
+
+    return AtOnce(plan.frame(), plan.bounds, plan.jobs())
+
+
+def _nodes_of_job(wanted: Wanted) -> Wanted:
+    """Where nothing says which nodes, those of the job that we are in."""
+    if wanted.nodes is not None or wanted.inventory is not None:
+        return wanted
+    from clustercheck.transport.slurm import SlurmTrouble, job_nodes
+
+    job = os.environ.get("SLURM_JOB_ID")
+    if not job:
+        raise UsageError("--via srun outside of a job: say which nodes with -w or -i")
+    try:
+        return replace(wanted, nodes=fold(job_nodes(job)))
+    except SlurmTrouble as trouble:
+        raise UsageError(f"--via srun: the nodes of job {job} are not known: {trouble}") from None
 
 
 class Out:

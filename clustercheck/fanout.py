@@ -68,14 +68,19 @@ class Bounds:
 
 
 class Workers(Protocol):
-    """What asks nodes elsewhere, as `processes.Processes` does.
+    """What asks nodes elsewhere, as `processes.Processes` and `at_once.AtOnce` do.
 
+    frame, jobs: what they are asked.
     said: a node's name when it is begun, and its answer when it comes.
+    close: ends what still runs.
     """
 
+    frame: Frame
     jobs: Sequence[Job]
 
     def said(self) -> Iterator[str | Answer]: ...
+
+    def close(self) -> None: ...
 
 
 @dataclass

@@ -188,6 +188,37 @@ CODES: dict[str, Code] = {
         "Some probes see more as root; what was not looked at is named.",
         "Set become = sudo and allow `sudo -n` on the node, or log in as root, to see all.",
     ),
+    # By steps of Slurm.
+    "no_slurm": _code(
+        "Slurm's controller did not answer, or its commands are not here.",
+        "Look at `scontrol ping` on this machine, and whether slurmctld runs and is not swamped "
+        "(`sdiag`); ask over SSH until then.",
+    ),
+    "slurm_unknown": _code(
+        "Slurm has no node of this name.",
+        "Look at `sinfo -N` for the name that Slurm has for it; a node that is not in Slurm can be "
+        "asked over SSH.",
+    ),
+    "slurm_not_ours": _code(
+        "The node does not belong to the job in which the question is asked.",
+        "Ask for the job's own nodes (without -w and -i it is all of them), or from outside of a "
+        "job.",
+    ),
+    "slurm_out": _code(
+        "Slurm gives the node no work now: it is down, drained or off.",
+        "Look at its reason in `scontrol show node`; over SSH it can be asked all the same.",
+    ),
+    "slurm_busy": _code(
+        "Slurm could not allocate the node at once: a job has it, or the limits of your account "
+        "or partition stand against it.",
+        "Ask again when it is idle, over SSH, or in a reservation. SALLOC_PARTITION, "
+        "SALLOC_ACCOUNT, SALLOC_QOS and SALLOC_RESERVATION are heeded.",
+    ),
+    "slurm_launch": _code(
+        "Slurm could not start the script on the node.",
+        "Look whether slurmd runs there and answers (`scontrol show node`, `systemctl status "
+        "slurmd` on the node's console), and at its log.",
+    ),
     "crashed": _code(
         "A fault in clustercheck itself kept it from asking the node.",
         "Report it with the traceback on standard error. The other nodes are not affected.",

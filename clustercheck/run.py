@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from clustercheck.answer import Answer
 from clustercheck.check import AnyCheck, Facts, Target
 from clustercheck.facts import Told
-from clustercheck.fanout import Bounds, Fanout, Job
+from clustercheck.fanout import Bounds, Fanout, Job, Workers
 from clustercheck.judging import OptionsOf, compare, judge_node, whole_facts
 from clustercheck.node import Node
 from clustercheck.report import NodeResult, Report
@@ -137,10 +137,10 @@ def workers(plan: Plan, count: int) -> "Processes | None":
         return None
 
 
-def run(plan: Plan, watch: Watch, processes: "Processes | None" = None) -> Report:
+def run(plan: Plan, watch: Watch, elsewhere: Workers | None = None) -> Report:
     """Ask every node, judge as the answers come, and report on all, also on those not reached.
 
-    processes: that ask the nodes already.
+    elsewhere: what asks the nodes, where that is not our own threads.
     KeyboardInterrupt ends the asking, not the report.
     """
     started, began = datetime.now(timezone.utc), time.monotonic()
@@ -152,9 +152,9 @@ def run(plan: Plan, watch: Watch, processes: "Processes | None" = None) -> Repor
         asked_names.add(node)
         watch.began(node)
 
-    if processes:
-        fanout = Fanout(processes.frame, plan.bounds, note_begun)
-        coming = fanout.answers_from(processes, until)
+    if elsewhere:
+        fanout = Fanout(elsewhere.frame, plan.bounds, note_begun)
+        coming = fanout.answers_from(elsewhere, until)
     else:
         fanout = Fanout(plan.frame(), plan.bounds, note_begun)
         coming = fanout.answers(plan.jobs(), until)

@@ -14,10 +14,11 @@ Two fixtures, for every test, of `tests/conftest.py`:
 
 `slurm` is one cluster for all tests of a process, with no job, no reservation and all nodes idle
 when a test begins. `make_slurm(*lines)` makes one that is the test's own, with further lines of
-slurm.conf (a Prolog, HealthCheckProgram), each about a second. `slurm.env` is what commands
-need: put it into the environment of a process (`env={**os.environ, **slurm.env}`), or let
-`slurm.use(monkeypatch)` put it into our own. `slurm.folder` and all in it may be read by everybody;
-`slurm.home` belongs to the ordinary user, and is where jobs run and write.
+slurm.conf (a Prolog, HealthCheckProgram), each about a second. `slurm.env` is what commands need:
+put it into the environment of a process (`env={**os.environ, **slurm.env}`), or let
+`slurm.use(monkeypatch)` put it into our own; with `user=slurm.user`, Slurm's commands are then run
+in his name, while Python, which he may not be able to read, stays root's. `slurm.folder` and all in
+it may be read by everybody; `slurm.home` belongs to him, and is where jobs run and write.
 
 Root alone may run jobs of other users, so `user` is "" and the tests that need him skip where
 the tests are not run by root (`slurm.need_user()`).
@@ -28,6 +29,7 @@ import json
 import os
 import pwd
 import random
+import shlex
 import shutil
 import signal
 import socket
@@ -74,8 +76,9 @@ SlurmdParameters=config_overrides
 ReturnToService=2
 SlurmdTimeout=60
 KillWait=2
-MessageTimeout=30
+MessageTimeout=10
 RequeueExit=75
+SchedulerParameters=batch_sched_delay=0,sched_min_interval=0,bf_interval=1
 PartitionName=main Nodes=n[1-6] Default=YES State=UP
 PartitionName=short Nodes=n[1-2] State=UP
 """
@@ -294,11 +297,30 @@ class SlurmCluster:
         told = self.run("sinfo", "-h", "-N", "-p", "main", "-o", "%N %t").stdout
         return dict(line.split() for line in told.splitlines())
 
-    def use(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Let what this process starts find the cluster."""
+    def use(self, monkeypatch: pytest.MonkeyPatch, user: str = "") -> None:
+        """Let what this process starts find the cluster.
+
+        user: in whose name Slurm's commands are run, while this process stays what it is.
+        """
+        for name in list(os.environ):
+            if name.startswith(("SLURM_", "SALLOC_", "SBATCH_")):
+                monkeypatch.delenv(name)
         for name, value in self.env.items():
             value = f"{value}:{os.environ['PATH']}" if name == "PATH" else value
             monkeypatch.setenv(name, value)
+        if user:
+            monkeypatch.setenv("PATH", f"{self._commands_as(user)}:{os.environ['PATH']}")
+
+    def _commands_as(self, user: str) -> Path:
+        folder = self.folder / f"bin-{user}"
+        if not folder.exists():
+            folder.mkdir()
+            for program in (self.folder / "bin").iterdir():
+                words = shlex.join([*self._as(user), str(program)])
+                shim = folder / program.name
+                shim.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
+                shim.chmod(0o755)
+        return folder
 
     def need_user(self) -> str:
         """The ordinary user; skips the test where there is none."""

@@ -49,7 +49,11 @@ OptionOption = Annotated[
 ]
 FormOption = Annotated[
     str,
-    typer.Option("--format", metavar="FORM", help="text, json, jsonl, csv or markdown."),
+    typer.Option(
+        "--format",
+        metavar="FORM",
+        help="text, json, jsonl, csv, markdown, html, prometheus, nagios or junit.",
+    ),
 ]
 OutputOption = Annotated[
     Path | None,
@@ -112,6 +116,14 @@ SshOption = Annotated[
         "--ssh",
         metavar="paramiko|openssh",
         help="openssh runs this machine's ssh: for GSSAPI, FIDO keys, certificates; slower.",
+    ),
+]
+ViaOption = Annotated[
+    str,
+    typer.Option(
+        "--via",
+        metavar="ssh|srun",
+        help="srun asks by steps of Slurm: this job's nodes, or those that are idle.",
     ),
 ]
 AskPasswordOption = Annotated[

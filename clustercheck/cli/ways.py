@@ -26,6 +26,7 @@ from clustercheck.cli.arguments import (
     SshOption,
     TimeoutOption,
     UserOption,
+    ViaOption,
 )
 from clustercheck.errors import UsageError
 
@@ -43,6 +44,7 @@ def way(
     known_hosts: KnownHostsOption = None,
     host_keys: HostKeysOption = "strict",
     ssh: SshOption = "paramiko",
+    via: ViaOption = "ssh",
     ask_password: AskPasswordOption = False,
     ask_passphrase: AskPassphraseOption = False,
     connect_timeout: ConnectTimeoutOption = 0,
@@ -56,6 +58,7 @@ def way(
         known_hosts=known_hosts,
         host_keys=host_keys,
         ssh=ssh,
+        via=via,
         connect_timeout=connect_timeout,
         password=_secret("CLUSTERCHECK_PASSWORD", "Password: ", ask_password),
         passphrase=_secret("CLUSTERCHECK_PASSPHRASE", "Passphrase: ", ask_passphrase),

@@ -1,0 +1,320 @@
+"""What Slurm knows of nodes, and the allocation in which they may be asked.
+
+In a job, its nodes are what may be asked. Outside of one, the wanted nodes that are idle are
+allocated, whole and at once or not at all: nobody's work is waited for, and none is held up for
+longer than the questions take.
+"""
+
+import contextlib
+import os
+import subprocess
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ClusterShell.NodeSet import NodeSet, NodeSetParseError  # type: ignore[import-untyped]
+
+from clustercheck.node import Node
+
+# A controller that is stopped or swamped lets its commands wait.
+COMMAND_SECONDS = 30
+
+# An idle node is allocated in the controller's next turn, which is every few seconds.
+IMMEDIATE_SECONDS = 8
+MOST_TRIES = 12
+
+# Long words of sinfo, without the marks behind them. A planned node waits for the other nodes of
+# a job, and may be used until they are there.
+FREE = ("idle", "planned")
+# sinfo's marks of a node that is not there: no answer, powered down, up or off, rebooting.
+ABSENT = "*~#!%@^"
+
+
+class Refused(NamedTuple):
+    """Why a node cannot be asked: a code of `clustercheck.reach`, and what is so."""
+
+    code: str
+    message: str
+
+
+class SlurmTrouble(Exception):
+    """Slurm itself gives no answer; the message is its words."""
+
+
+@dataclass
+class Listed:
+    """A node as sinfo has it.
+
+    name: NodeName, which srun wants; host, address: NodeHostName and NodeAddr.
+    state: a long word, its marks too ("down*"). partitions: those that are up.
+    """
+
+    name: str
+    host: str
+    address: str
+    state: str
+    reason: str
+    partitions: list[str] = field(default_factory=list)
+
+    def refused(self) -> Refused | None:
+        """Why it cannot be allocated now, or None."""
+        word = self.state.rstrip("*~#!%$@^-+")
+        reason = f" ({self.reason})" if self.reason not in ("", "none") else ""
+        if set(self.state) & set(ABSENT) or word in ("down", "drained", "fail", "unknown"):
+            return Refused("slurm_out", f"Slurm gives it no work: {self.state}{reason}")
+        if word not in FREE:
+            return Refused("slurm_busy", f"Slurm has it in use: {self.state}{reason}")
+        if not self.partitions:
+            return Refused("slurm_out", "it is in no partition of Slurm that is up")
+        return None
+
+
+def known_nodes() -> dict[str, Listed]:
+    """All nodes of Slurm's partitions, by NodeName. Raises SlurmTrouble."""
+    told = _said(["sinfo", "--all", "-h", "-N", "-o", "%N|%n|%o|%T|%P|%a|%E"])
+    found: dict[str, Listed] = {}
+    for line in told.splitlines():
+        name, host, address, state, partition, up, reason = (*line.split("|", 6), *[""] * 7)[:7]
+        node = found.setdefault(name, Listed(name, host, address, state, reason.strip()))
+        if up == "up":
+            # the default one, which has a star, first
+            node.partitions.insert(0 if "*" in partition else 99, partition.rstrip("*"))
+    return found
+
+
+def job_nodes(job: str) -> list[str]:
+    """The nodes that a running job has now. Raises SlurmTrouble.
+
+    SLURM_JOB_NODELIST would still have those that it has given back.
+    """
+    told = _said(["squeue", "-h", "-j", job, "-o", "%N"]).strip()
+    try:
+        return list(NodeSet(told))
+    except NodeSetParseError as error:
+        raise SlurmTrouble(f"squeue gives job {job} the nodes {told!r}") from error
+
+
+def _said(words: Sequence[str]) -> str:
+    try:
+        done = subprocess.run(
+            words,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="backslashreplace",
+            timeout=COMMAND_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        raise SlurmTrouble(f"{words[0]} had no answer within {COMMAND_SECONDS} s") from None
+    except OSError as error:
+        raise SlurmTrouble(f"{words[0]} cannot be run: {error.strerror}") from error
+    if done.returncode:
+        raise SlurmTrouble(words_of(done.stderr) or f"{words[0]}: exit status {done.returncode}")
+    return done.stdout
+
+
+def words_of(stderr: str) -> str:
+    """What a command of Slurm complains of, as one line without its own name."""
+    lines = [line.partition(": error: ")[2] or line for line in stderr.splitlines()]
+    return "; ".join(dict.fromkeys(line.strip() for line in lines if line.strip()))[-500:]
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a node is asked: in which job, and by which NodeName."""
+
+    job: str
+    name: str
+
+
+@dataclass
+class Places:
+    """Where each node is asked, or why it cannot be; `close` gives back what was allocated.
+
+    refused: by the node's own name.
+    """
+
+    of: dict[str, Place] = field(default_factory=dict)
+    refused: dict[str, Refused] = field(default_factory=dict)
+    _holders: list["subprocess.Popen[bytes]"] = field(default_factory=list)
+
+    def hold(self, holder: "subprocess.Popen[bytes]") -> None:
+        """Keep an allocation until `close`."""
+        self._holders.append(holder)
+
+    def close(self) -> None:
+        """Give back what was allocated."""
+        for holder in self._holders:
+            let_go(holder)
+        self._holders.clear()
+
+
+def find_places(nodes: Sequence[Node], seconds: float) -> Places:
+    """Where the nodes can be asked: in the job that this process is in, or in new ones.
+
+    seconds: how long that takes at most; new jobs have this limit.
+    """
+    places = Places()
+    job = os.environ.get("SLURM_JOB_ID", "")
+    try:
+        known = known_nodes()
+        ours = job_nodes(job) if job else []
+    except SlurmTrouble as trouble:
+        refused = Refused("no_slurm", str(trouble))
+        places.refused.update({node.name: refused for node in nodes})
+        return places
+    named = _names(nodes, known, places)
+    if job:
+        for node, name in named.items():
+            if name in ours:
+                places.of[node] = Place(job, name)
+            else:
+                told = f"it is not one of this job's nodes, {NodeSet.fromlist(ours)}"
+                places.refused[node] = Refused("slurm_not_ours", told)
+        return places
+    try:
+        _allocate(named, known, seconds, places)
+    except BaseException:
+        places.close()
+        raise
+    return places
+
+
+def _names(nodes: Sequence[Node], known: Mapping[str, Listed], places: Places) -> dict[str, str]:
+    """NodeName by the nodes' own names: an inventory may have addresses and longer names."""
+    also: dict[str, str] = {}
+    for entry in known.values():
+        for other in (entry.host, entry.address):
+            # one address for many nodes (slurmd that share a machine) tells nothing
+            also[other] = "" if also.get(other, entry.name) != entry.name else entry.name
+    found: dict[str, str] = {}
+    for node in nodes:
+        if node.local:
+            continue
+        tries = (node.name, node.host, node.name.partition(".")[0], node.host.partition(".")[0])
+        name = next((n for n in tries if n in known), "")
+        name = name or next((also[n] for n in tries if also.get(n)), "")
+        if name and name not in found.values():
+            found[node.name] = name
+        elif name:
+            told = f"it is Slurm's node {name}, as another of these nodes is"
+            places.refused[node.name] = Refused("slurm_unknown", told)
+        else:
+            told = "Slurm has no node of this name or address in any partition"
+            places.refused[node.name] = Refused("slurm_unknown", told)
+    return found
+
+
+def _allocate(
+    named: Mapping[str, str], known: dict[str, Listed], seconds: float, places: Places
+) -> None:
+    own = {name: node for node, name in named.items()}
+    left = set(own)
+
+    def leave_out() -> bool:
+        """Those that Slurm does not have free: were there any?"""
+        gone = {name: known[name].refused() for name in left if known[name].refused()}
+        for name, refused in gone.items():
+            assert refused
+            places.refused[own[name]] = refused
+            left.discard(name)
+        return bool(gone)
+
+    leave_out()
+    words: dict[str, str] = {}
+    turns = _turns(left, known)
+    for _ in range(MOST_TRIES):
+        if not turns:
+            break
+        partition, names = turns.pop(0)
+        names &= left
+        if not names:
+            continue
+        job, said = _hold(sorted(names), partition, seconds, places)
+        if job:
+            places.of.update({own[name]: Place(job, name) for name in names})
+            left -= names
+            continue
+        words.update(dict.fromkeys(names, said))
+        with contextlib.suppress(SlurmTrouble):
+            known = {**known, **known_nodes()}
+        if leave_out() or len(names) == 1:
+            turns.append((partition, names)) if len(names) > 1 else None
+        else:  # one of them, or their number, is at fault
+            half = sorted(names)[: len(names) // 2]
+            turns += [(partition, set(half)), (partition, names - set(half))]
+    for name in left:
+        said = words.get(name) or "other nodes took all the tries"
+        places.refused[own[name]] = Refused("slurm_busy", f"Slurm did not allocate it: {said}")
+
+
+def _turns(left: Collection[str], known: Mapping[str, Listed]) -> list[tuple[str, set[str]]]:
+    """Partitions that together have all the nodes, those with most of them first."""
+    if os.environ.get("SALLOC_PARTITION"):
+        return [("", set(left))]
+    turns: list[tuple[str, set[str]]] = []
+    rest = set(left)
+    while rest:
+        having: dict[str, set[str]] = {}
+        for name in sorted(rest):
+            for partition in known[name].partitions:
+                having.setdefault(partition, set()).add(name)
+        best = max(having, key=lambda partition: len(having[partition]))
+        turns.append((best, having[best]))
+        rest -= having[best]
+    return turns
+
+
+def _hold(names: Sequence[str], partition: str, seconds: float, places: Places) -> tuple[str, str]:
+    """Allocate nodes whole; returns the job, or why there is none.
+
+    What holds the allocation ends with our end of its standard input, whatever ends us.
+    """
+    words = [
+        "salloc",
+        "--job-name=clustercheck",
+        f"--nodes={len(names)}",
+        f"--nodelist={','.join(names)}",
+        "--exclusive",
+        "--mem=0",
+        f"--immediate={IMMEDIATE_SECONDS}",
+        f"--time={int(seconds // 60) + 1}",
+        "--no-bell",
+        *([f"--partition={partition}"] if partition else ()),
+        *("sh", "-c", 'echo "$SLURM_JOB_ID"; exec cat'),
+    ]
+    holder = subprocess.Popen(
+        words,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+    assert holder.stdout and holder.stderr
+    try:
+        job = holder.stdout.readline().decode(errors="replace").strip()
+    except BaseException:
+        let_go(holder)
+        raise
+    if job.isdecimal():
+        places.hold(holder)
+        return job, ""
+    said = holder.stderr.read().decode(errors="backslashreplace")
+    let_go(holder)
+    complaints = "\n".join(line for line in said.splitlines() if ": error: " in line)
+    return "", words_of(complaints or said) or "salloc says nothing of why"
+
+
+def let_go(holder: "subprocess.Popen[bytes]") -> None:
+    """End an allocation."""
+    assert holder.stdin and holder.stdout and holder.stderr
+    with contextlib.suppress(OSError):
+        holder.stdin.close()
+    try:
+        holder.wait(5)
+    except subprocess.TimeoutExpired:
+        holder.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            holder.wait(5)
+    holder.stdout.close()
+    holder.stderr.close()

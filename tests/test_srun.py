@@ -1,0 +1,344 @@
+"""`--via srun`: nodes asked by steps of a real Slurm."""
+
+import os
+import pwd
+import re
+import signal
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from clustercheck import at_once, execute, planning
+from clustercheck.answer import Answer
+from clustercheck.at_once import AtOnce
+from clustercheck.check import Check, Code, Facts, Finding, NoOptions, ok
+from clustercheck.errors import UsageError
+from clustercheck.fanout import Bounds
+from clustercheck.node import Node
+from clustercheck.report import Report
+from clustercheck.run import Plan, Watch, run
+from clustercheck.transport.slurm import find_places
+from clustercheck.transport.srun import Srun
+from tests.slurm_cluster import NODES, MakeSlurm, SlurmCluster
+
+
+def way(via: str = "srun") -> execute.Way:
+    return execute.Way(
+        defaults=dict.fromkeys(("user", "port", "key", "jump", "become"), ""),
+        ssh_config=None,
+        known_hosts=None,
+        host_keys="strict",
+        ssh="paramiko",
+        password="",
+        passphrase="",
+        connect_timeout=0,
+        via=via,
+    )
+
+
+def ask(nodes: str | None, checks: str, via: str = "srun") -> tuple[Report, dict[str, Answer]]:
+    chosen = planning.choose(planning.Wanted(nodes=nodes, checks=checks))
+    answers: dict[str, Answer] = {}
+
+    def ended(answer: Answer, result: object) -> None:
+        answers[answer.node] = answer
+
+    limits = execute.Limits(0, 0, 0, None, 1)
+    return execute.ask(chosen, way(via), limits, Watch(ended=ended)), answers
+
+
+def access(report: Report) -> dict[str, str]:
+    """Why nodes gave no answer."""
+    return {
+        name: "; ".join(f"{one.code}: {one.message}" for one in node.findings.get("access", ()))
+        for name, node in report.nodes.items()
+    }
+
+
+def judge(facts: Facts, options: NoOptions) -> Iterable[Finding]:
+    yield ok("made", "made")
+
+
+def made(probe: str, **more: Any) -> Check[NoOptions]:
+    codes = {"made": Code("Made up.")}
+    return Check(
+        title="made up", options=NoOptions(), judge=judge, codes=codes, probe=probe, **more
+    )
+
+
+@dataclass
+class Asked:
+    """What came of a probe of the test's own."""
+
+    report: Report
+    answers: dict[str, Answer]
+    ident: str
+
+    def left_behind(self) -> list[Path]:
+        """Folders of the run on this machine, on which all nodes are."""
+        return list(Path("/dev/shm").glob(f".clustercheck-{self.ident}-*"))
+
+    def facts(self, name: str) -> dict[str, str]:
+        told = {node: answer.told.get("made") for node, answer in self.answers.items()}
+        return {node: one.facts.get(name, "") for node, one in told.items() if one}
+
+
+def ask_made(check: Check[NoOptions], names: Sequence[str] = NODES, seconds: float = 20) -> Asked:
+    nodes = [Node(name) for name in names]
+    places = find_places(nodes, 60)
+    transport = Srun(places)
+    bounds = Bounds(64, seconds)
+    plan = Plan(nodes, {"made": check}, lambda c, n: check.options, lambda n: transport, bounds)
+    answers: dict[str, Answer] = {}
+
+    def ended(answer: Answer, result: object) -> None:
+        answers[answer.node] = answer
+
+    elsewhere = AtOnce(plan.frame(), bounds, plan.jobs())
+    try:
+        report = run(plan, Watch(ended=ended), elsewhere)
+        return Asked(report, answers, elsewhere.frame.ident)
+    finally:
+        elsewhere.close()
+        transport.close()
+
+
+def test_what_can_be_asked_is_and_the_others_are_told_apart(
+    slurm: SlurmCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm.use(monkeypatch)
+    slurm.scontrol("update", "nodename=n2", "state=drain", "reason=bad fan | see n9")
+    job = slurm.sbatch("sleep 60", "-wn3")
+    slurm.wait(job, "RUNNING")
+    report, answers = ask("n[1-4],n9", "tmp")
+    assert access(report) == {
+        "n1": "",
+        "n2": "slurm_out: Slurm gives it no work: drained (bad fan | see n9)",
+        "n3": "slurm_busy: Slurm has it in use: mixed",
+        "n4": "",
+        "n9": "slurm_unknown: Slurm has no node of this name or address in any partition",
+    }
+    assert report.nodes["n1"].findings["tmp"]
+    assert slurm.state(job) == "RUNNING"  # nobody's work was touched
+    slurm.until(lambda: slurm.states()["n1"] == "idle")  # and nothing is kept
+
+
+def test_the_answer_is_that_of_the_machine_itself(
+    slurm: SlurmCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm.use(monkeypatch)
+    checks = "selinux,fingerprint,login,mounts,services"  # asked by sh here as well
+    _, by_srun = ask("n1", checks)
+    me = pwd.getpwuid(os.getuid())  # the tests have a home of their own
+    login = {"HOME": me.pw_dir, "USER": me.pw_name, "LOGNAME": me.pw_name, "SHELL": me.pw_shell}
+    for name, value in login.items():
+        monkeypatch.setenv(name, value)
+    _, here = ask(None, checks, "ssh")
+    ours, theirs = here["localhost"].told, by_srun["n1"].told
+    assert set(ours) == set(theirs)
+    changing = re.compile("avail|free|used|load|uptime|inodes|pid|cpu|time|count|swap|mem|blocks")
+    for check, told in ours.items():
+        assert set(told.facts) == set(theirs[check].facts), check
+        assert told.whole and theirs[check].whole
+        assert len(told.facts) > 1
+        for key, value in told.facts.items():
+            if not changing.search(key.lower()):
+                assert theirs[check].facts[key] == value, (check, key)
+    assert (here["localhost"].uid, here["localhost"].boot_id) == (
+        by_srun["n1"].uid,
+        by_srun["n1"].boot_id,
+    )
+
+
+def test_an_ordinary_user_asks_from_his_job(
+    slurm: SlurmCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user = slurm.need_user()
+    job = slurm.sbatch("sleep 120", "-N3", user=user)
+    slurm.wait(job, "RUNNING")
+    slurm.use(monkeypatch, user)
+    monkeypatch.setenv("SLURM_JOB_ID", job)
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "n[1-6]")  # as before it was shrunk
+    monkeypatch.setenv("SLURM_NTASKS", "7")  # his own steps' wishes
+    monkeypatch.setenv("SLURM_OUTPUT", "/nonexistent/%j")
+    report, answers = ask("n[1-4]", "tmp")
+    assert access(report) == {
+        "n1": "",
+        "n2": "",
+        "n3": "",
+        "n4": "slurm_not_ours: it is not one of this job's nodes, n[1-3]",
+    }
+    assert {answer.uid for answer in answers.values() if not answer.code} == {"1"}
+    shown = execute.Shown("json", slurm.folder / "report.json", 0)
+    limits = execute.Limits(0, 0, 0, None, 1)
+    assert execute.run(planning.Wanted(checks="tmp"), way(), limits, shown, None) in (0, 1, 2)
+    assert '"n3"' in (slurm.folder / "report.json").read_text()
+    assert "n4" not in (slurm.folder / "report.json").read_text()
+
+
+def test_outside_of_a_job_nodes_are_to_be_named(
+    slurm: SlurmCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm.use(monkeypatch)
+    limits, shown = execute.Limits(0, 0, 0, None, 1), execute.Shown("json", None, 0)
+    with pytest.raises(UsageError, match="say which nodes with -w or -i"):
+        execute.run(planning.Wanted(), way(), limits, shown, None)
+
+
+def test_long_lines_and_odd_bytes_come_as_they_were_sent(
+    slurm: SlurmCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slurm cuts lines at 1,024 bytes, and mixes what nodes say at the same time."""
+    slurm.use(monkeypatch)
+    probe = r"""
+    for size in 800 899 900 901 960 1000 1023 1024 1025 2047 2048 2049 5000 20000; do
+        text=$(printf '%*s' "$size" '' | tr ' ' x)
+        fact "size$size" "$text"
+        printf '%s\n\n%s %s\n' "$text" "$text" "$SLURMD_NODENAME" | lines "lines$size"
+    done
+    fact bytes "$(printf '0: \377\033[1m \\ %s' "$SLURMD_NODENAME")"
+    """
+    asked = ask_made(made(probe))
+    assert len(asked.answers) == len(NODES)
+    for node, answer in asked.answers.items():
+        facts = answer.told["made"].facts
+        for size in (800, 899, 900, 901, 960, 1000, 1023, 1024, 1025, 2047, 2048, 2049, 5000):
+            assert facts[f"size{size}"] == "x" * size
+            assert facts[f"lines{size}"] == f"{'x' * size}\n\n{'x' * size} {node}"
+        assert facts["size20000"] == "x" * 20000
+        assert facts["bytes"] == f"0: \\xff\x1b[1m \\ {node}"
+
+
+def test_each_node_is_told_its_own_peers(
+    slurm: SlurmCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm.use(monkeypatch)
+    probe = 'fact peers "$(echo $PEERS)"; fact hosts "$(echo $HOSTS)"; fact ports "$(echo $PORTS)"'
+    check = made(probe, probe_peers=True, most_peers=lambda options: 2)
+    asked = ask_made(check)
+    following = {name: NODES[place + 1 :] + NODES[:place] for place, name in enumerate(NODES)}
+    assert asked.facts("peers") == {n: " ".join(f[:2]) for n, f in following.items()}
+    assert asked.facts("hosts") == asked.facts("peers")
+    assert set(asked.facts("ports").values()) == {"0 0"}
+    assert asked.answers["n5"].peers == ["n6", "n1"]
+
+
+def test_the_clock_is_within_what_is_told(
+    slurm: SlurmCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm.use(monkeypatch)
+    asked = ask_made(made("fact one 1", clock=True))
+    for answer in asked.answers.values():
+        assert answer.clock
+        offset, uncertainty = answer.clock
+        assert abs(offset) <= uncertainty
+
+
+def test_one_that_floods_one_that_is_killed_and_one_that_hangs(
+    slurm: SlurmCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm.use(monkeypatch)
+    monkeypatch.setattr(at_once, "SECONDS_OF_SILENCE", 4)
+    probe = r"""
+    case $SLURMD_NODENAME in
+    n2) line=$(printf '%*s' 9000 '' | tr ' ' x)
+        while echo "$line"; do :; done >"/proc/$PPID/fd/1" ;;
+    n3) kill -KILL "$PPID" ;;
+    n4) kill -STOP "$PPID"; sleep 5 ;;
+    esac
+    fact name "$SLURMD_NODENAME"
+    """
+    asked = ask_made(made(probe, limit=8))
+    said = access(asked.report)
+    assert [said[name] for name in ("n1", "n5", "n6")] == ["", "", ""]
+    assert said["n2"] == "flood: more than 2 MiB of output"
+    assert said["n3"].startswith("garbled: the script ended before its last line (signal KILL")
+    assert said["n4"].startswith("cut: nothing more was heard of it for ")
+    assert asked.facts("name")["n6"] == "n6"
+
+
+def test_one_that_does_not_start_costs_the_others_nothing(
+    slurm: SlurmCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slurm ends a step of which one node does not start: the others are asked again."""
+    slurm.use(monkeypatch)
+    slurm.stop_slurmd("n5")
+    asked = ask_made(made('fact name "$SLURMD_NODENAME"'))
+    said = access(asked.report)
+    assert said.pop("n5") == (
+        "slurm_launch: Slurm could not start the script: Communication connection failure"
+    )
+    assert set(said.values()) == {""}
+    assert asked.facts("name")["n6"] == "n6"
+
+
+def test_what_loads_something_shared_and_who_is_asked_again(
+    slurm: SlurmCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm.use(monkeypatch)
+    check = made(
+        'fact name "$SLURMD_NODENAME"',
+        heavy_probe='fact heavy "$SLURMD_NODENAME"',
+        shared=lambda facts, options: "a server",
+        follow_probe='fact follow "$FOLLOW at $SLURMD_NODENAME"',
+        follow=lambda facts, options: {"n2": "again"},
+    )
+    asked = ask_made(check, ["n1", "n2"])
+    assert set(access(asked.report).values()) == {""}
+    assert asked.facts("heavy") == {"n1": "n1", "n2": "n2"}
+    assert asked.facts("heavy.status") == {"n1": "whole", "n2": "whole"}
+    assert asked.facts("follow") == {"n1": "", "n2": "again at n2"}
+
+
+def test_interrupted_it_leaves_no_step_and_no_file(
+    slurm: SlurmCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm.use(monkeypatch)
+    began = slurm.home / "began"
+
+    def interrupt() -> None:
+        slurm.until(lambda: began.exists() and len(began.read_text().split()) == 2)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    thread = threading.Thread(target=interrupt)
+    thread.start()
+    start = time.monotonic()
+    asked = ask_made(made(f"echo x >>{began}; sleep 60", limit=60), ["n1", "n2"])
+    thread.join()
+    assert asked.report.stopped == "interrupted"
+    assert time.monotonic() - start < 30
+    assert asked.left_behind() == []
+    assert slurm.run("squeue", "-h", "--steps").stdout == ""
+    slurm.until_idle()
+
+
+def test_no_slurm_is_one_cause(slurm: SlurmCluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    slurm.use(monkeypatch)
+    monkeypatch.setenv("PATH", "/nonexistent")
+    asked = ask_made(made("fact one 1"), ["n1", "n2"])
+    assert set(access(asked.report).values()) == {
+        "no_slurm: sinfo cannot be run: No such file or directory"
+    }
+
+
+def test_a_controller_that_does_not_answer(
+    make_slurm: MakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = make_slurm()
+    cluster.use(monkeypatch)
+    cluster.controller.terminate()
+    cluster.controller.wait()
+    asked = ask_made(made("fact one 1"), ["n1", "n2"])
+    (said,) = set(access(asked.report).values())
+    assert said.startswith("no_slurm: ")
+    assert "controller" in said
+
+
+def test_a_wish_that_is_not_known() -> None:
+    with pytest.raises(UsageError, match="--via is ssh or srun, not 'rsh'"):
+        way("rsh")

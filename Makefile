@@ -2,6 +2,7 @@
 # make test   all that CI asks: it stops at the first step that fails, each can be made by itself
 # make lint   the steps of it that read the code and do not run it
 # make mend   put right what lint can put right itself: layout, and what is generated
+# make oldest  the tests of SSH, over the oldest libraries that are supported
 # make demo   some nodes with faults, and what clustercheck says of them (as root, on Debian)
 # make lab    nodes to try it on: NODES=64 of them; make lab-down takes them away
 # make bench  what a node costs beside other tools, in small: 100 nodes, some minutes
@@ -17,7 +18,7 @@ WORKERS = $(shell n=$$(( 2 * $$(nproc) )); echo $$(( n < 8 ? n : 8 )))
 
 .NOTPARALLEL:
 .PHONY: run test lint mend clean fetch format style types shell imports docs pytest lab-test
-.PHONY: demo lab lab-down bench
+.PHONY: oldest demo lab lab-down bench
 
 # 0 to 3 is the report's verdict, not a failure of make; scripts call clustercheck itself.
 run: .venv/ready
@@ -68,6 +69,9 @@ pytest: .venv/ready
 lab-test: .venv/ready
 	@echo '== make lab-test: real nodes with real faults'
 	@.venv/bin/pytest -n 2 --dist loadfile tests/lab
+
+oldest: .venv/ready
+	@.venv/bin/python tools/oldest.py
 
 bench: .venv/ready
 	@.venv/bin/python -m benchmarks.fan_out --nodes 100 --window 32 --rounds 1 $(ARGS)

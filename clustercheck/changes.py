@@ -1,7 +1,7 @@
-"""What is different from the run before: the types that the mail and the page are made from."""
+"""What is different from the run before: what the mail and the page are made from."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from enum import Enum
 from functools import cached_property
@@ -9,9 +9,9 @@ from typing import NamedTuple
 
 from clustercheck import exit_codes, reach
 from clustercheck.check import Finding, Status
-from clustercheck.report import Report
+from clustercheck.report import TROUBLE, NodeResult, Report
 
-# So many changes in so many runs that looked: it comes and goes. On two nights and off two.
+# So many changes in so many runs that looked: it comes and goes. It came twice and went twice.
 FLAPPING_TURNS = 4
 FLAPPING_NIGHTS = 14
 
@@ -34,7 +34,7 @@ class Changed:
     now: None where it is gone, and where tonight nobody could look (then the kind is STILL): the
         node was silent, or the check was not asked or came to nothing.
     before: its status in the last run that looked; None where it was not there.
-    since: the start of the run in which it was first seen; where it is gone, first seen gone.
+    since: the start of the run that first saw it, since when it was there each time.
     turns: how often its status changed in the last `nights` runs that looked.
     earlier: the finding as it was when it was last seen before tonight.
     """
@@ -88,6 +88,9 @@ class Point(NamedTuple):
     unit: str
 
 
+Key = tuple[str, str, str, str]
+"""Node, check, code and peer: by these a finding of tonight is that of yesterday."""
+
 Trends = Mapping[str, Mapping[str, Sequence[Point]]]
 """By node and finding ("nfs.speed", or "mtu.path node02" of a pair), the oldest value first."""
 
@@ -101,7 +104,6 @@ class Night:
     accepted: what is accepted, and by whom.
     joined, left: nodes that only this run asked, or only the one before.
     silent: nodes that gave no answer.
-    troubles: what went wrong with the sweep itself: the history could not be written, and so on.
     number: of the run in the history; 0 where it could not be stored.
     """
 
@@ -114,7 +116,6 @@ class Night:
     left: tuple[str, ...] = ()
     silent: tuple[str, ...] = ()
     trends: Trends = field(default_factory=dict)
-    troubles: tuple[str, ...] = ()
     number: int = 0
 
     def of(self, *kinds: Kind) -> tuple[Changed, ...]:
@@ -122,8 +123,8 @@ class Night:
         return tuple(one for one in self.changed if one.kind in kinds)
 
     @cached_property
-    def accepted_keys(self) -> frozenset[tuple[str, str, str, str]]:
-        """(node, check, code, peer) of what is accepted."""
+    def accepted_keys(self) -> frozenset[Key]:
+        """What is accepted."""
         return frozenset((c.node, c.check, c.code, c.peer) for c, _ in self.accepted)
 
     def status_of(self, node: str) -> Status:
@@ -154,4 +155,171 @@ def silent(report: Report) -> tuple[str, ...]:
     """The nodes of which nothing but the way to them is known."""
     return tuple(
         node for node, result in report.nodes.items() if set(result.findings) == {reach.NAME}
+    )
+
+
+# How a status stands in a track; "-" is: looked, and not there.
+LETTERS = {Status.WARN: "w", Status.UNKNOWN: "u", Status.FAIL: "f"}
+ABSENT = "-"
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is remembered of something that is wrong, or lately was.
+
+    finding: as it was last seen. there: it was, when somebody last looked. since: as in Changed.
+    seen: the start of the last run that looked.
+    track: a letter for each of the last runs that looked, the newest last.
+    """
+
+    finding: Finding
+    there: bool
+    since: datetime
+    seen: datetime
+    track: str
+
+
+class Compared(NamedTuple):
+    """changed: in the order of the report. standing: to be held against the next run."""
+
+    changed: list[Changed]
+    standing: dict[Key, Standing]
+
+
+def compare(report: Report, standing: Mapping[Key, Standing]) -> Compared:
+    """Hold a run against what is remembered of those before.
+
+    What nobody could look at tonight is not gone: the node was silent, the check was skipped or
+    came to nothing. Of nodes and checks that were not asked, nothing is said, and all is kept.
+    """
+    tonight = _troubles(report)
+    changed = []
+    remembered = dict(standing)
+    for key, finding in tonight.items():
+        one, remembered[key] = _there(report, key, finding, standing.get(key))
+        changed.append(one)
+    for key, old in standing.items():
+        node, check, _, peer = key
+        result = report.nodes.get(node)
+        if key in tonight or result is None or check not in (*report.checks, reach.NAME):
+            continue
+        if not _looked(result, check, peer, old.finding):
+            if old.there:
+                status = old.finding.status
+                changed.append(_changed(Kind.STILL, key, None, status, old.since, old))
+            continue
+        new = replace(old, there=False, seen=report.started, track=_longer(old.track, ABSENT))
+        if not old.there and set(new.track) == {ABSENT}:
+            del remembered[key]
+            continue
+        remembered[key] = new
+        if old.there and not _replaced(tonight, key, old.finding):
+            changed.append(_changed(Kind.GONE, key, None, old.finding.status, old.since, new))
+    order = {node: place for place, node in enumerate(report.nodes)}
+    changed.sort(key=lambda one: order[one.node])
+    return Compared(changed, remembered)
+
+
+def _troubles(report: Report) -> dict[Key, Finding]:
+    """What is wrong, by key; of several findings with one key the worst."""
+    found: dict[Key, Finding] = {}
+    for node, result in report.nodes.items():
+        for check, findings in result.findings.items():
+            for finding in findings:
+                if finding.status in TROUBLE:
+                    key = (node, check, finding.code, finding.peer)
+                    if key not in found or found[key].status < finding.status:
+                        found[key] = finding
+    return found
+
+
+def _there(
+    report: Report, key: Key, finding: Finding, old: Standing | None
+) -> tuple[Changed, Standing]:
+    was_there = old is not None and old.there
+    before = old.finding.status if old and old.there else None
+    track = _longer(old.track if old else ABSENT, LETTERS[finding.status])
+    since = old.since if old and was_there else report.started
+    new = Standing(finding, True, since, report.started, track)
+    if before is finding.status:
+        kind = Kind.STILL
+    elif _turns(track) >= FLAPPING_TURNS:
+        kind = Kind.FLAPPING
+    elif before is None:
+        kind = Kind.NEW
+    else:
+        kind = Kind.WORSE if finding.status > before else Kind.BETTER
+    return _changed(kind, key, finding, before, since, new, old), new
+
+
+def _changed(
+    kind: Kind,
+    key: Key,
+    now: Finding | None,
+    before: Status | None,
+    since: datetime,
+    new: Standing,
+    old: Standing | None = None,
+) -> Changed:
+    earlier = new.finding if now is None else old.finding if old else None
+    turns, nights = _turns(new.track), len(new.track) - 1
+    return Changed(kind, *key, now, before, since, turns, nights, earlier)
+
+
+def _longer(track: str, letter: str) -> str:
+    return (track + letter)[-FLAPPING_NIGHTS - 1 :]
+
+
+def _turns(track: str) -> int:
+    return sum(one != other for one, other in zip(track, track[1:], strict=False))
+
+
+def _looked(result: NodeResult, check: str, peer: str, old: Finding) -> bool:
+    """Whether tonight's findings of the check would have it, if it were there."""
+    if check == reach.NAME:
+        answered = set(result.findings) != {reach.NAME}
+        return answered or old.status is Status.UNKNOWN
+    found = result.findings.get(check, ())
+    own = [f for f in found if f.peer == peer] or [f for f in found if not peer or not f.peer]
+    statuses = {f.status for f in own} - {Status.SKIP}
+    if old.status is Status.UNKNOWN:
+        return bool(statuses)
+    return bool(statuses) and Status.UNKNOWN not in statuses
+
+
+def _replaced(tonight: Iterable[Key], key: Key, old: Finding) -> bool:
+    """What could not be found out, and tonight is wrong in another way: that is not recovered."""
+    return old.status is Status.UNKNOWN and any(
+        (node, check) == key[:2] and peer in ("", key[3]) for node, check, _, peer in tonight
+    )
+
+
+def sorted_out(
+    changed: Iterable[Changed], acceptances: Sequence[Acceptance], today: date, before: date | None
+) -> tuple[list[Changed], list[tuple[Changed, Acceptance]]]:
+    """What is to be told as wrong, and what is accepted.
+
+    before: the day of the run before. What was accepted then and is no more is new.
+    """
+    told: list[Changed] = []
+    accepted: list[tuple[Changed, Acceptance]] = []
+    for one in changed:
+        fitting = [a for a in acceptances if _fits(a, one)]
+        valid = [a for a in fitting if a.until >= today]
+        if valid and one.kind is not Kind.GONE:
+            accepted.append((one, max(valid, key=lambda a: a.until)))
+        elif one.kind is Kind.STILL and before and any(a.until >= before for a in fitting):
+            told.append(replace(one, kind=Kind.NEW))
+        else:
+            told.append(one)
+    return told, accepted
+
+
+def _fits(acceptance: Acceptance, one: Changed) -> bool:
+    status = one.now.status if one.now else one.before
+    return (
+        acceptance.code in (one.check, one.name)
+        and one.node in acceptance.nodes
+        and status is not None
+        and status <= acceptance.status
     )

@@ -103,6 +103,12 @@ fact installed "$installed"
 host=
 read -r host 2>/dev/null <"$ROOT/proc/sys/kernel/hostname"
 fact host "$host"
+# the node's own addresses: of IPv4 as they are written, of IPv6 in 32 digits
+fact addresses "$(awk '
+    FILENAME ~ /if_inet6$/ { print $1; next }
+    / host LOCAL/ && last !~ /^127\./ { print last }
+    { last = $2 }' "$ROOT/proc/net/fib_trie" "$ROOT/proc/net/if_inet6" 2>/dev/null | sort -u |
+    head -n 500)"
 spool='/var/spool/slurmd' pidfile='/run/slurmd.pid' cluster='' flags='' files='' parameters=''
 if [ "${conf#/}" != "$conf" ]; then
     said=$(read_conf 1)
@@ -305,7 +311,7 @@ if [ "$ask" != never ] && [ "$ask" != here ]; then
             !/^NodeName=/ { if (NF == 3 && !($0 in seen)) { seen[$0] = 1; print } next }
             {
                 name = $1; sub(/^NodeName=/, "", name)
-                host = word("NodeHostName"); gres = word("Gres")
+                host = word("NodeHostName"); address = word("NodeAddr"); gres = word("Gres")
                 size = ""
                 for (n = 1; n <= 5; n++) size = size " " keys[n] "=" word(keys[n])
                 at = index($0, " Reason=")
@@ -315,10 +321,11 @@ if [ "$ask" != never ] && [ "$ask" != here ]; then
                         match($0, / (Comment|Extra)=/)
                         end = substr($0, RSTART && RSTART < at ? RSTART : at)
                     }
-                    print "NodeName=" name " NodeHostName=" host " NodeAddr=" word("NodeAddr") \
+                    print "NodeName=" name " NodeHostName=" host " NodeAddr=" address \
                         " State=" word("State") " Gres=" gres size end
                 } else {
                     kind = word("State") " Gres=" gres size
+                    if (address != "" && address != name) name = name "@" address
                     if (kind in nodes) nodes[kind] = nodes[kind] "," name
                     else nodes[kind] = name
                 }

@@ -103,6 +103,7 @@ class Record(NamedTuple):
     gres: as configured, "gpu:a100:4(S:0-1)"; "" for none.
     reason, by, since: why the state is so, who said so and when; "" where not told.
     size: as configured; None where not told.
+    host, address: NodeHostName and NodeAddr; "" where not told.
     """
 
     names: tuple[str, ...]
@@ -112,6 +113,8 @@ class Record(NamedTuple):
     by: str = ""
     since: str = ""
     size: Size | None = None
+    host: str = ""
+    address: str = ""
 
     @property
     def state(self) -> str:
@@ -120,7 +123,8 @@ class Record(NamedTuple):
 
     def line(self) -> str:
         """The record as `read_nodes` reads it again."""
-        words = [f"NodeName={self.names[0]}", f"NodeHostName={','.join(self.names[1:])}"]
+        words = [f"NodeName={self.names[0]}", f"NodeHostName={self.host}"]
+        words += [f"NodeAddr={self.address}"] if self.address else []
         words += [f"State={self.state}", f"Gres={self.gres or '(null)'}"]
         if self.size:
             words += [f"{key}={number}" for key, number in zip(_SIZE, self.size, strict=True)]
@@ -194,14 +198,16 @@ def _of_paragraph(lines: Sequence[str]) -> Iterator[Record]:
     gres = _word(head, "Gres")
     gres = "" if gres in ("(null)", "N/A") else gres
     if kind == "Nodes":
-        for name in names:
-            yield Record((name,), states, gres, size=_size(head))
+        for name in names:  # with "@" and the address, where it is another word
+            name, _, address = name.partition("@")
+            both = (name, address) if address else (name,)
+            yield Record(both, states, gres, size=_size(head), host=name, address=address or name)
         return
-    others = f"{_word(head, 'NodeHostName')},{_word(head, 'NodeAddr')}".split(",")
-    known = dict.fromkeys([names[0], *(name for name in others if name)])
+    host, address = _word(head, "NodeHostName"), _word(head, "NodeAddr")
+    known = tuple(dict.fromkeys(name for name in (names[0], host, address) if name))
     own = next((line.strip() for line in lines if line.startswith("   Reason=")), "")
     why = _reason(f" {own}" if own else head)
-    yield Record(tuple(known), states, gres, *why, size=_size(head))
+    yield Record(known, states, gres, *why, size=_size(head), host=host, address=address)
 
 
 def _size(text: str) -> Size | None:
@@ -291,6 +297,7 @@ def _of_node(entry: Mapping[str, Any]) -> Record:
         _size_of(
             [entry.get(key) for key in ("cpus", "sockets", "cores", "threads", "real_memory")]
         ),
+        *names[1:],
     )
 
 

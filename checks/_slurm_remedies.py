@@ -121,4 +121,14 @@ SAME_RELEASE = Remedy(
     " commands may be two releases older than slurmctld (three from 24.11 on), and none newer."
     " Bring the older one up to date; slurmctld goes before the nodes."
 )
+OWN_NAME = Remedy(
+    "Let slurm.conf and the node agree: NodeHostname (NodeName, where it is not given) is what"
+    " `hostname -s` prints on the node. Set the node's host name (`hostnamectl set-hostname`), or"
+    " mend the line in slurm.conf on all nodes, and start slurmd.",
+)
+OWN_ADDRESS = Remedy(
+    "Let NodeAddr in slurm.conf be an address of the node (`ip -br address` there), the same on"
+    " all nodes, and restart slurmctld and all slurmds: addresses are read when they start. What"
+    " has the old address now may be another machine.",
+)
 READABLE = Remedy("Let all users read slurm.conf: each of Slurm's commands needs it.")

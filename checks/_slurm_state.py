@@ -1,5 +1,6 @@
 """What the controller has of a node, judged with what was seen on the node."""
 
+import ipaddress
 import math
 import re
 from collections.abc import Collection, Iterator, Sequence
@@ -28,7 +29,9 @@ from ._slurm_remedies import (
     KILL_TASK,
     KILL_TASK_GONE,
     LOOK_FIRST,
+    OWN_ADDRESS,
     OWN_DRAIN,
+    OWN_NAME,
     PLANNED,
     REBOOTED,
     REGISTER,
@@ -75,6 +78,7 @@ def judge_record(facts: Facts, record: Record, tolerance: Tolerance) -> Iterator
     """The findings about one node, from the controller's record and the node's facts."""
     allowed = {state for word in tolerance.allow for state in read_states(word)}
     states = set(record.states) - allowed
+    yield from _judge_names(facts, record, states)
     stopped = facts.get("installed") == "yes" and facts.get("slurmd") == "stopped"
     if stopped and not states & (ASLEEP | REBOOT | {"FUTURE"}):
         if facts.get("enabled") != "yes":  # otherwise it is said of the node itself
@@ -90,6 +94,44 @@ def judge_record(facts: Facts, record: Record, tolerance: Tolerance) -> Iterator
         yield from judge_size(facts, record)
     if not (version_trouble(facts) and "NOT_RESPONDING" in states):  # the same
         yield from judge_version(facts)
+
+
+def _judge_names(facts: Facts, record: Record, states: set[str]) -> Iterator[Finding]:
+    """The names and the address by which Slurm knows the node, against the node's own.
+
+    A name that NodeAddr may be is looked up by the daemons: that is the check dns's.
+    """
+    own, wanted = facts.get("host", "").lower(), record.host.lower()
+    stopped = facts.get("installed") == "yes" and facts.get("slurmd") == "stopped"
+    if stopped and own and wanted and own.partition(".")[0] != wanted.partition(".")[0]:
+        message = f"the host name is {own[:100]}, should be {record.host[:100]} by NodeHostname"
+        yield fail("name", f"{message}: slurmd does not know which node it is", OWN_NAME)
+    address, addresses = _address(record.address), facts.get("addresses", "").split()
+    mine = {one for one in map(_address, addresses) if one}
+    if address is None or not mine or states & ASLEEP:
+        return
+    if address in mine or address.is_loopback:
+        yield ok("address", f"NodeName {record.names[0]}, NodeAddr {address}, which is here")
+        return
+    shown = [str(one) for one in sorted(mine, key=lambda one: (one.version, int(one)))]
+    shown = [one for one in shown if not one.startswith("fe80:") and one != "::1"]
+    more = f" and {len(shown) - 4} more" if len(shown) > 4 else ""
+    message = (
+        f"Slurm looks for the node at {address} (NodeAddr), and no interface here has that, only"
+        f" {', '.join(shown[:4])}{more}"
+    )
+    make = fail if states & {"NOT_RESPONDING", "UNKNOWN", "DOWN"} else warn
+    yield make("address", message, OWN_ADDRESS)
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """An address as it is written, or as 32 digits; None for what is none."""
+    if re.fullmatch("[0-9a-f]{32}", text):
+        return ipaddress.IPv6Address(int(text, 16))
+    try:
+        return ipaddress.ip_address(text[:64])
+    except ValueError:
+        return None
 
 
 def _judge_state(

@@ -43,7 +43,9 @@ from ._slurm_remedies import (
     KILL_TASK,
     KILL_TASK_GONE,
     LOOK_FIRST,
+    OWN_ADDRESS,
     OWN_DRAIN,
+    OWN_NAME,
     PLANNED,
     READABLE,
     REBOOTED,
@@ -241,6 +243,14 @@ CODES = {
         "The release of slurmd, which may be some behind that of its slurmctld, and never newer.",
         (VERSION,),
     ),
+    "name": Code(
+        "The node's host name against NodeHostname: where they differ, slurmd does not start.",
+        (OWN_NAME,),
+    ),
+    "address": Code(
+        "Whether the address by which Slurm looks for the node (NodeAddr) is one of its own.",
+        (OWN_ADDRESS,),
+    ),
     "conf": Code(
         "What slurm.conf, its includes and cgroup.conf say, against those of the other nodes."
         " Comments and blanks do not count.",
@@ -258,7 +268,12 @@ CHECK = Check(
     probe=PROBE,
     probe_options=("ask",),
     limit=35,
-    follows=dict.fromkeys(("state", "controller", "answer"), MUNGE_FAULTS),
+    follows={
+        "state": (*MUNGE_FAULTS, "slurm.name", "slurm.address"),
+        "not_running": ("slurm.name",),
+        "controller": MUNGE_FAULTS,
+        "answer": MUNGE_FAULTS,
+    },
     follow_probe=FOLLOW_PROBE,
     follow=follow,
     probe_from_here=probe_from_here,

@@ -194,7 +194,10 @@ def _put_down(node: str, checks: Mapping[str, AnyCheck], results: dict[str, Node
         for f in result.findings[name]:
             causes = [cause for cause in follows.get(f.code, ()) if cause in failed]
             if causes and f.status in TROUBLE:
-                names = dict.fromkeys(cause.partition(".")[0] for cause in causes)
+                own = f"{name}."
+                names = dict.fromkeys(
+                    cause if cause.startswith(own) else cause.partition(".")[0] for cause in causes
+                )
                 f = skip("blocked", f"blocked by {', '.join(names)}", peer=f.peer)
             if f not in found or f.code != "blocked":
                 found.append(f)

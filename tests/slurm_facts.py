@@ -6,6 +6,7 @@ SLURM = {
     "conf": "/etc/slurm/slurm.conf",
     "installed": "yes",
     "host": "node01.cluster.example",
+    "addresses": "10.30.0.21\n10.31.0.21\nfe80000000000000021122fffe334455",
     "digests": f"{'1' * 64}  /etc/slurm/slurm.conf\n{'2' * 64}  /etc/slurm/cgroup.conf",
     "cluster": "demo",
     "flags": "",
@@ -38,8 +39,8 @@ HERE = {
     **SLURM,
     "here.ping": "Slurmctld(primary) at ctl is UP",
     "here.version": "24.11.5",
-    "here.node": "NodeName=node01 NodeHostName=node01 State=IDLE Gres=gpu:a100:4 CPUTot=64"
-    " Sockets=2 CoresPerSocket=16 ThreadsPerCore=2 RealMemory=515000",
+    "here.node": "NodeName=node01 NodeHostName=node01 NodeAddr=10.30.0.21 State=IDLE"
+    " Gres=gpu:a100:4 CPUTot=64 Sockets=2 CoresPerSocket=16 ThreadsPerCore=2 RealMemory=515000",
     "hardware": "NodeName=node01 CPUs=64 Boards=1 SocketsPerBoard=2 CoresPerSocket=16"
     " ThreadsPerCore=2 RealMemory=515848",
     "hardware_status": "0",

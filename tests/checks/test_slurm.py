@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
+from clustercheck.answer import Answer
 from clustercheck.check import Facts, Target
+from clustercheck.facts import Told
+from clustercheck.judging import compare, judge_node
 from tests.made_up import CHECKS, MadeUpNode, judged, options_of
 from tests.slurm_facts import SLURM, STOPPED
 from tests.this_machine import SHELLS
@@ -361,6 +364,28 @@ DebugFlags=Agent, \\
 """
 
 
+FIB_TRIE = """\
+Main:
+  +-- 0.0.0.0/0 3 0 5
+     |-- 0.0.0.0
+        /0 universe UNICAST
+           |-- 127.0.0.0
+              /8 host LOCAL
+           |-- 127.0.0.1
+              /32 host LOCAL
+        +-- 192.0.2.0/30 2 0 2
+           |-- 192.0.2.0
+              /24 link UNICAST
+           |-- 192.0.2.2
+              /32 host LOCAL
+        |-- 192.0.2.255
+           /32 link BROADCAST
+Local:
+           |-- 192.0.2.2
+              /32 host LOCAL
+"""
+
+
 @pytest.mark.parametrize("shell", SHELLS)
 def test_what_the_probe_sees(tmp_path: Path, shell: str) -> None:
     node = MadeUpNode(tmp_path)
@@ -368,6 +393,8 @@ def test_what_the_probe_sees(tmp_path: Path, shell: str) -> None:
     node.says("slurmd")
     node.says("scontrol", "Version                  = 22.05.8\n")
     node.file("/proc/sys/kernel/hostname", "gpu07.cluster.example\n")
+    node.file("/proc/net/fib_trie", FIB_TRIE)
+    node.file("/proc/net/if_inet6", "fd000000000000000000000000000007 02 40 00 80     eth0\n")
     node.file("/proc/1/comm", "systemd\n")
     node.file("/proc/815/comm", "slurmd\n")
     node.file("/proc/815/cmdline", "/usr/sbin/slurmd\0-D\0-N\0blue7\0")
@@ -386,6 +413,7 @@ def test_what_the_probe_sees(tmp_path: Path, shell: str) -> None:
         "conf": "/run/slurm/conf/slurm.conf",
         "installed": "yes",
         "host": "gpu07.cluster.example",
+        "addresses": "192.0.2.2\nfd000000000000000000000000000007",
         "cluster": "demo",
         "flags": "Agent, NO_CONF_HASH",
         "slurmd": "815",
@@ -499,7 +527,7 @@ def scontrol(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> OwnScontrol:
 # scontrol's JSON in the shapes of 22.05 (data_parser 0.0.38) and of 24.11 (0.0.42).
 JSON_2205 = {
     "nodes": [
-        {"name": "n1", "hostname": "n1", "address": "10.0.0.1", "state": "idle"}
+        {"name": "n1", "hostname": "n1", "address": "10.30.0.21", "state": "idle"}
         | {"state_flags": ["DRAIN"], "reason": "lüfter=laut", "reason_set_by_user": "bea"}
         | {"reason_changed_at": 1796061068, "gres": ""},
         {"name": "n2", "hostname": "n2", "state": "mixed", "state_flags": [], "gres": "gpu:4"},
@@ -507,7 +535,7 @@ JSON_2205 = {
 }
 JSON_2411 = {
     "nodes": [
-        {"name": "n1", "hostname": "n1", "address": "10.0.0.1", "state": ["IDLE", "DRAIN"]}
+        {"name": "n1", "hostname": "n1", "address": "10.30.0.21", "state": ["IDLE", "DRAIN"]}
         | {"reason": "lüfter=laut", "reason_set_by_user": "bea", "gres": ""}
         | {"reason_changed_at": {"set": True, "infinite": False, "number": 1796061068}},
         {"name": "n2", "hostname": "n2", "state": ["MIXED"], "gres": "gpu:4"}
@@ -529,6 +557,7 @@ def test_json_asked_from_here(scontrol: OwnScontrol, said: object) -> None:
     up = "pass controller: slurmctld: primary ctl UP"
     assert found["n1.cluster.example"] == [
         up,
+        "pass address: NodeName n1, NodeAddr 10.30.0.21, which is here",
         "warn state: IDLE+DRAIN, drained by bea since 2026-11-30T17:51:08: lüfter=laut",
         ANSWERS,
         ROOM,
@@ -615,11 +644,77 @@ def test_an_asker_that_was_not_answered(status: str, error: str, said: str) -> N
     assert finding.remedy and ("munge" in finding.remedy.text) == ("authentication" in error)
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("NodeAddr=10.31.0.21 State=IDLE", "pass address: NodeName n, NodeAddr 10.31.0.21, which"),
+        (
+            "NodeAddr=10.30.0.22 State=IDLE",
+            "warn address: Slurm looks for the node at 10.30.0.22 (NodeAddr), and no interface here"
+            " has that, only 10.30.0.21, 10.31.0.21",
+        ),
+        ("NodeAddr=10.30.0.22 State=DOWN*", "fail address: Slurm looks for the node at 10.30.0.22"),
+        ("NodeAddr=fd00::7 State=IDLE", "warn address: Slurm looks for the node at fd00::7 (Node"),
+        (
+            "NodeAddr=fe80::211:22ff:fe33:4455 State=IDLE",
+            "pass address: NodeName n, NodeAddr fe80:",
+        ),
+        ("NodeAddr=n-ib State=IDLE", "pass state: IDLE"),  # a name is looked up by others
+        ("NodeAddr=10.30.0.22 State=IDLE~", "pass state: "),  # in a cloud, none yet
+    ],
+)
+def test_the_address_by_which_slurm_looks_for_it(line: str, expected: str) -> None:
+    assert of_state(line)[0].startswith(expected)
+
+
+def test_a_host_name_that_slurm_does_not_know() -> None:
+    """slurmd cannot start; and where it runs, it has found itself by an alias or by -N."""
+    line = "NodeName=n NodeHostName=gpu07 State=IDLE"
+    told = {**STOPPED, "here.ping": "", "here.node": line}
+    assert judged("slurm", told)[0] == (
+        "fail name: the host name is node01.cluster.example, should be gpu07 by NodeHostname:"
+        " slurmd does not know which node it is"
+    )
+    assert of_state("NodeHostName=gpu07 State=IDLE")[0] == "pass state: IDLE"
+    line = "NodeName=n NodeHostName=node01.other State=IDLE"
+    assert not judged("slurm", {**told, "here.node": line})[0].startswith("fail name")
+
+
+def test_what_follows_from_a_wrong_address_is_no_finding_of_its_own() -> None:
+    line = "NodeName=n NodeAddr=10.30.0.22 NodeHostName=node01 State=DOWN*"
+    report = one_node({**SLURM, "here.ping": "", "here.node": line})
+    assert [line for line in report if line.startswith(("fail", "skip"))] == [
+        "fail slurm.address",
+        "skip slurm.blocked",
+    ]
+    line = "NodeName=n NodeHostName=gpu07 State=DOWN*"
+    report = one_node({**STOPPED, "here.ping": "", "here.node": line})
+    assert [line for line in report if line.startswith(("fail", "skip"))] == [
+        "fail slurm.name",
+        "skip slurm.blocked",
+    ]
+
+
+def one_node(told: dict[str, str]) -> list[str]:
+    """What is found on a node that told this, whatever follows from what."""
+    checks = {"slurm": CHECKS["slurm"]}
+    answer = Answer("n", ["slurm"], {"slurm": Told(Facts(told), whole=True)})
+
+    def options(check: str, node: str) -> Any:
+        return CHECKS[check].options
+
+    results = {"n": judge_node(answer, checks, options)}
+    compare([answer], checks, options, results)
+    return [f"{f.status.value} slurm.{f.code}" for f in results["n"].findings["slurm"]]
+
+
 def test_ten_thousand_nodes_fit_into_one_answer(tmp_path: Path) -> None:
     names = [f"node{number:05}" for number in range(10_000)]
     tail = "Arch=x86_64 CPUTot=64 Gres=gpu:a100:4 NodeAddr={0} NodeHostName={0} RealMemory=515000"
+    tail = tail.replace("{0}", "10.100.{1}.{2}", 1)  # addresses of their own, as many sites have
     lines = [
-        f"NodeName={name} {tail.format(name)} State={'MIXED' if place % 3 else 'IDLE'} Boards=1"
+        f"NodeName={name} {tail.format(name, place >> 8, place & 255)}"
+        f" State={'MIXED' if place % 3 else 'IDLE'} Boards=1"
         for place, name in enumerate(names)
     ]
     for place in range(0, 10_000, 50):
@@ -630,7 +725,7 @@ def test_ten_thousand_nodes_fit_into_one_answer(tmp_path: Path) -> None:
     records = read.read_nodes(told["asked.nodes"])
     assert {r.names[0] for r in records} == set(names)
     assert len([r for r in records if r.reason]) == 200
-    assert len(told["asked.nodes"]) < 200_000
+    assert records[-1].names[1] == records[-1].address and len(told["asked.nodes"]) < 300_000
 
 
 def follow_facts(node: MadeUpNode, shell: str = "sh") -> dict[str, str]:

@@ -7,7 +7,7 @@ node has them. All else is real: the daemons, the mounts, the network.
 from dataclasses import replace
 from pathlib import Path
 
-from tests.lab.spec import DOMAIN, LATER, NOBODY, Spec, address, time_client
+from tests.lab.spec import DOMAIN, FIRST, LATER, NOBODY, Spec, address, time_client
 
 DATA = Path(__file__).resolve().parent.parent / "data"
 CONTROL = "control"
@@ -46,7 +46,7 @@ SwitchType=switch/none
 MpiDefault=none
 SelectType=select/cons_tres
 SlurmdTimeout=300
-NodeName={nodes} CPUs=1 RealMemory=100
+{nodes}
 PartitionName=main Nodes=ALL Default=YES State=UP
 """
 
@@ -96,7 +96,11 @@ mount --bind /run/swappiness /proc/sys/vm/swappiness
 def specs(peers: int) -> list[Spec]:
     """A controller; node01, node02, … that are in, and one more that is as they are; and "odd"."""
     names = [f"node{number:02}" for number in range(1, peers + 2)]
-    conf = SLURM_CONF.format(control=CONTROL, nodes=",".join([*names, "odd"]))
+    lines = [
+        f"NodeName={name} NodeAddr={address(FIRST + place)} CPUs=1 RealMemory=100"
+        for place, name in enumerate([*names, "odd"], 1)
+    ]
+    conf = SLURM_CONF.format(control=CONTROL, nodes="\n".join(lines))
     return [
         _control(conf),
         *(_like_the_others(time_client(name), conf) for name in names),

@@ -306,7 +306,7 @@ def _trouble(error: Exception, server: Server, to: tuple[str, ...]) -> Sent:
     if isinstance(error, socket.gaierror):
         cause = f"no address is found for {server.host}: {error.strerror}"
         remedy = "Look at the name in mail.server."
-    elif isinstance(error, TimeoutError):
+    elif isinstance(error, TimeoutError) or isinstance(error.__context__, TimeoutError):
         cause = f"no answer from {server}"
     elif isinstance(error, smtplib.SMTPServerDisconnected):
         cause = f"{server} ended the connection"

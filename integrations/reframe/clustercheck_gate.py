@@ -17,7 +17,7 @@ The gate's answers are kept (`--max-age`), so a session with many tests asks the
 
 import json
 import subprocess
-from typing import Any, List
+from typing import Any
 
 import reframe as rfm
 from reframe.core.builtins import run_before, variable
@@ -43,8 +43,9 @@ class Gated(rfm.RegressionMixin):
         """Raises ReframeError where the gate does not open."""
         need = self.gate_need or nodes_of(self.num_tasks, self.num_tasks_per_node)
         verdict = ask([*self.gate_command, *self.gate_words, "--need", str(need)])
-        if exclude := verdict["slurm"]["exclude"]:
-            self.job.options += [f"--exclude={exclude}"]
+        slurm = verdict["slurm"]  # None where there is no Slurm
+        if slurm and slurm["exclude"]:
+            self.job.options += [f"--exclude={slurm['exclude']}"]
 
 
 def nodes_of(tasks: int, tasks_per_node: "int | None") -> int:
@@ -52,7 +53,7 @@ def nodes_of(tasks: int, tasks_per_node: "int | None") -> int:
     return max(1, -(-tasks // (tasks_per_node or 1)))
 
 
-def ask(command: List[str]) -> Any:
+def ask(command: list[str]) -> Any:
     """The gate's verdict, where it is "go"."""
     done = subprocess.run(
         [*command, "--format", "json"], stdin=subprocess.DEVNULL, capture_output=True, text=True

@@ -87,6 +87,9 @@ class _Run:
     def gather(self, new: Sequence[Outgoing], now: datetime) -> list[Waiting]:
         """All that is to be sent; it is kept before it is tried."""
         try:
+            if old := spool.give_up(self.folder):
+                mails = "1 mail was" if old == 1 else f"{old} mails were"
+                self.tell(f"{mails} never sent, and are given up for {spool.KEPT} later ones")
             pending, trouble = spool.waiting(self.folder)
         except OSError as error:
             pending = []
@@ -111,7 +114,7 @@ class _Run:
             if sent.refused:
                 self.refused(mail, sent)
             if not sent.later:
-                spool.done(mail)
+                self.done(mail)
                 continue
             why = sent
             left.append(replace(mail, to=sent.later))
@@ -121,6 +124,12 @@ class _Run:
                 left += pending[place + 1 :]
                 break
         return left, why
+
+    def done(self, mail: Waiting) -> None:
+        try:
+            spool.done(mail)
+        except OSError as error:
+            self.tell(f"{mail.path} cannot be removed, and will be sent again: {error.strerror}")
 
     def refused(self, mail: Waiting, sent: Sent) -> None:
         where = ""

@@ -35,18 +35,21 @@ class Waiting:
 
 
 def put(folder: Path, sender: str, to: Sequence[str], data: bytes, now: datetime) -> Waiting:
-    """Keep a mail; it is on the disk when this returns. Raises OSError where it cannot be.
-
-    Of more than 60, the oldest are given up.
-    """
+    """Keep a mail; it is on the disk when this returns. Raises OSError where it cannot be."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     name = f"{now.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(4)}.mail"
     path = folder / name
     mail = Waiting(path, sender, tuple(to), data)
     _write(path, mail)
-    for old in _files(folder)[:-KEPT]:
-        old.unlink(missing_ok=True)
     return mail
+
+
+def give_up(folder: Path) -> int:
+    """Keep the last 60 only; how many were given up. Raises OSError where that cannot be."""
+    old = _files(folder)[:-KEPT]
+    for path in old:
+        path.unlink(missing_ok=True)
+    return len(old)
 
 
 def waiting(folder: Path) -> tuple[list[Waiting], list[str]]:
@@ -81,8 +84,7 @@ def refuse(mail: Waiting, to: Sequence[str]) -> Path | None:
     folder.mkdir(mode=0o700, exist_ok=True)
     kept = folder / mail.path.name
     _write(kept, replace(mail, to=tuple(to)))
-    for old in _files(folder)[:-KEPT]:
-        old.unlink(missing_ok=True)
+    give_up(folder)
     return kept
 
 

@@ -104,6 +104,7 @@ class Night:
     accepted: what is accepted, and by whom.
     joined, left: nodes that only this run asked, or only the one before.
     silent: nodes that gave no answer.
+    troubles: what went wrong with the sweep itself: the history could not be written, and so on.
     number: of the run in the history; 0 where it could not be stored.
     """
 
@@ -116,6 +117,7 @@ class Night:
     left: tuple[str, ...] = ()
     silent: tuple[str, ...] = ()
     trends: Trends = field(default_factory=dict)
+    troubles: tuple[str, ...] = ()
     number: int = 0
 
     def of(self, *kinds: Kind) -> tuple[Changed, ...]:

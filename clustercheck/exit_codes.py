@@ -28,3 +28,6 @@ BROKEN_PIPE = 141
 
 # EX_UNAVAILABLE: a mail could not be sent, and is kept.
 NOT_SENT = 69
+
+# EX_TEMPFAIL: another sweep goes on.
+TEMPORARY = 75

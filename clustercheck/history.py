@@ -80,12 +80,13 @@ def file_of(state: Path | None, cluster: str) -> Path:
 class History:
     """An open history. Made by `open_for_sweep` and `open_to_read`; `close` it.
 
-    notes: what is to be said about the file.
+    notes: what may be said about the file. damage: what must be.
     """
 
     path: Path
     database: sqlite3.Connection
     notes: list[str]
+    damage: str = ""
 
     def close(self) -> None:
         """No more of it."""
@@ -331,11 +332,11 @@ def open_for_sweep(path: Path) -> History:
         except Damaged as damage:
             aside = set_aside(path, now())
             database, notes = connect(path, write=True, replay=_replay)
-            notes.append(
+            said = (
                 f"the history was damaged ({damage}), and is kept as {aside}; a new one is begun."
                 f" `sqlite3 {aside} .recover` shows what is left of it"
             )
-            return History(path, database, notes)
+            return History(path, database, notes, said)
     except (sqlite3.Error, OSError) as error:
         raise Trouble(f"{path}: {_why(error)}") from error
 

@@ -108,11 +108,11 @@ def connect(path: Path, *, write: bool, replay: Replay) -> tuple[sqlite3.Connect
         (before,) = database.execute("PRAGMA journal_mode").fetchone()
         if before.upper() != mode:
             database.execute(f"PRAGMA journal_mode = {mode}")
-            if network:
-                notes.append(
-                    f"{path} lies on {file_system(path)}, a network file system: it is locked as a"
-                    " whole while it is written; a local folder (--state) is better"
-                )
+        if network:
+            notes.append(
+                f"{path} lies on a network file system: it is locked as a whole while it is"
+                " written; a local folder (--state) is better"
+            )
         database.execute("PRAGMA synchronous = FULL")
         if write:
             _after_a_crash(database)
@@ -187,8 +187,7 @@ def _prepare(database: sqlite3.Connection, path: Path, replay: Replay) -> None:
         return
     if not tables:
         database.execute("PRAGMA auto_vacuum = INCREMENTAL")
-    with_transaction = "BEGIN IMMEDIATE"
-    database.execute(with_transaction)
+    database.execute("BEGIN IMMEDIATE")
     try:
         (version,) = database.execute("PRAGMA user_version").fetchone()  # another may have been
         if version < 1:

@@ -201,3 +201,12 @@ RecordOption = Annotated[
     Path | None,
     typer.Option("--record", metavar="DIR", help="Keep the answers there, for `judge`."),
 ]
+StateOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--state",
+        metavar="DIR",
+        help="Folder of the history and of unsent mail.",
+        show_default="$XDG_STATE_HOME/clustercheck",
+    ),
+]

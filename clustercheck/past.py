@@ -1,0 +1,409 @@
+"""The commands `history` and `accept`: what past sweeps found, and what somebody lives with."""
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+
+from tabulate import tabulate
+
+from clustercheck import history, planning
+from clustercheck.changes import Acceptance
+from clustercheck.check import Finding, Status
+from clustercheck.errors import ConfigError, UsageError, nearest
+from clustercheck.fold import fold
+from clustercheck.history import History, Past, Run, Trouble
+from clustercheck.history_file import now
+from clustercheck.nodeset import shorten
+from clustercheck.parts import SWEEP
+from clustercheck.planning import Chosen, Wanted
+from clustercheck.render.escape import visible
+from clustercheck.render.layout import wrap
+from clustercheck.render.terminal import look
+from clustercheck.selection import select
+from clustercheck.settings import NOBODY
+from clustercheck.sweep import cluster_of
+
+SHOWN_RUNS = 30  # of which a strip has a sign each
+LAST_CHANGES = 12
+SIGNS = {
+    Status.PASS: ".",
+    Status.SKIP: "-",
+    Status.WARN: "w",
+    Status.UNKNOWN: "u",
+    Status.FAIL: "F",
+}
+LEGEND = "one sign a sweep, the newest last: . pass, - skip, w warn, u unknown, F fail"
+BARS = "▁▂▃▄▅▆▇█"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the history is. state: the folder, None for the usual one."""
+
+    inventory: Path | None
+    state: Path | None
+
+
+def open_history(place: Place) -> History:
+    """The cluster's history. Without an inventory, the only one that there is.
+
+    Raises ConfigError, and UsageError where there are several.
+    """
+    return _open(place, _chosen(place))
+
+
+def _chosen(place: Place) -> Chosen:
+    return planning.choose_all(Wanted(place.inventory))
+
+
+def _open(place: Place, chosen: Chosen) -> History:
+    if place.inventory is not None:
+        options = chosen.inventory.options(SWEEP, NOBODY)
+        cluster = cluster_of(options, place.inventory)
+        return history.open_to_read(history.file_of(place.state, cluster))
+    folder = place.state or history.folder()
+    found = sorted(folder.glob("*.db"))
+    if not found:
+        raise ConfigError(f"{folder}: there is no history yet; `clustercheck sweep` begins it")
+    if len(found) > 1:
+        names = ", ".join(path.stem for path in found)
+        raise UsageError(f"of which cluster? Give its inventory with -i; there are {names}")
+    return history.open_to_read(found[0])
+
+
+# history ----------------------------------------------------------------------------------------
+
+
+def show(place: Place, word: str, check: str, *, runs: bool) -> int:
+    """Print what is known: of all, of a node, of a check, of a check on a node."""
+    chosen = _chosen(place)
+    kept = _open(place, chosen)
+    try:
+        _print(kept.notes)
+        if runs:
+            text = _runs(kept.runs())
+        elif not word:
+            text = _now(kept)
+        elif kept.knows(word):
+            text = _check_of_node(kept, word, check) if check else _node(kept, word)
+        elif word in chosen.checks or kept.of_check(word):
+            if check:
+                raise UsageError(f"{shorten(word)} is no node of the history")
+            text = _check(kept, word)
+        else:
+            known = [*chosen.checks, *(kept.last() or (None, []))[1]]
+            raise UsageError(
+                f"{shorten(word)} is neither a node of the history nor a check"
+                f"{nearest(word, known)}"
+            )
+    finally:
+        kept.close()
+    sys.stdout.write(text)
+    return 0
+
+
+def _print(notes: Iterable[str]) -> None:
+    for note in notes:
+        print(f"note: {visible(note)}", file=sys.stderr)
+
+
+def _day(when: datetime) -> str:
+    return f"{when.astimezone():%Y-%m-%d %H:%M}"
+
+
+def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], last: str = "") -> str:
+    text = tabulate(rows, headers, tablefmt="simple", disable_numparse=True)
+    text = "\n".join(line.rstrip() for line in text.splitlines())
+    return text + (f"\n\n{last}\n" if last else "\n")
+
+
+def _runs(runs: Sequence[Run]) -> str:
+    if not runs:
+        return "no sweep is kept yet\n"
+    rows = [
+        [
+            str(run.number),
+            _day(run.started),
+            str(run.nodes) if run.state == "done" else "",
+            *(str(run.wrong.get(s, 0)) for s in (Status.FAIL, Status.UNKNOWN, Status.WARN)),
+            "" if run.seconds is None else f"{run.seconds:.0f} s",
+            visible(run.stopped) or {"done": "", "running": "goes on"}.get(run.state, "broken off"),
+        ]
+        for run in runs
+    ]
+    return _table(["run", "began", "nodes", "fail", "unknown", "warn", "took", ""], rows)
+
+
+def _now(kept: History) -> str:
+    last = kept.last()
+    if last is None:
+        return "no sweep is kept yet\n"
+    width, _ = look(sys.stdout, os.environ)
+    groups: dict[tuple[Status, str, str], list[str]] = {}
+    turns: dict[tuple[Status, str, str], int] = {}
+    for (node, check, code, _), one in kept.standing().items():
+        if one.there and node in last[1]:
+            key = (one.finding.status, f"{check}.{code}", f"{one.since.astimezone():%Y-%m-%d}")
+            groups.setdefault(key, []).append(node)
+            track = one.track
+            changed = sum(a != b for a, b in zip(track, track[1:], strict=False))
+            turns[key] = max(turns.get(key, 0), changed)
+    rows = [
+        [
+            status.value,
+            visible(name),
+            "\n".join(wrap(visible(fold(tuple(dict.fromkeys(nodes)))), max(20, width - 60))),
+            since,
+            str(turns[status, name, since]),
+        ]
+        for (status, name, since), nodes in sorted(
+            groups.items(), key=lambda item: (-item[0][0].place, item[0][2], item[0][1])
+        )
+    ]
+    said = f"as of the sweep of {_day(last[0])}, {len(last[1])} nodes; --runs lists all sweeps"
+    if not rows:
+        return f"nothing is wrong, {said}\n"
+    return _table(["status", "finding", "nodes", "since", "changes"], rows, said)
+
+
+def _newest(kept: History) -> dict[int, datetime]:
+    """The newest whole runs, the oldest of them first."""
+    found = [run for run in kept.runs() if run.state == "done"][:SHOWN_RUNS]
+    return {run.number: run.started for run in reversed(found)}
+
+
+def _strip(numbers: Iterable[int], statuses: Mapping[int, Status]) -> str:
+    return "".join(SIGNS[statuses[n]] if n in statuses else " " for n in numbers).lstrip()
+
+
+def _worst(past: Iterable[Past], key: Callable[[Past], str]) -> dict[str, dict[int, Status]]:
+    found: dict[str, dict[int, Status]] = {}
+    for one in past:
+        of = found.setdefault(key(one), {})
+        of[one.run] = max(of.get(one.run, Status.PASS), one.finding.status)
+    return found
+
+
+def _node(kept: History, node: str) -> str:
+    numbers = _newest(kept)
+    if not numbers:
+        return "no sweep is kept yet\n"
+    width, _ = look(sys.stdout, os.environ)
+    past = kept.of_node(node, min(numbers) - 1)
+    last: dict[str, Finding] = {}
+    for one in past:
+        if one.check not in last or one.run == max(p.run for p in past if p.check == one.check):
+            kept_one = last.get(one.check)
+            newest = kept_one is None or one.run > _run_of(past, kept_one)
+            if newest or (kept_one is not None and one.finding.status > kept_one.status):
+                last[one.check] = one.finding
+    rows = []
+    for check, statuses in _worst(past, lambda one: one.check).items():
+        strip = _strip(numbers, statuses)
+        left = max(20, width - 14 - len(numbers) - 4)
+        rows.append([visible(check), strip, "\n".join(wrap(visible(last[check].message), left))])
+    return _table(["check", "sweeps", "last said"], rows, LEGEND)
+
+
+def _run_of(past: Sequence[Past], finding: Finding) -> int:
+    return next(one.run for one in past if one.finding is finding)
+
+
+def _check_of_node(kept: History, node: str, check: str) -> str:
+    width, _ = look(sys.stdout, os.environ)
+    numbers = _newest(kept)
+    past = [one for one in kept.of_node(node) if one.check == check]
+    if not past:
+        return f"no sweep has {visible(check)} of {visible(node)}\n"
+    lines = [_strip(numbers, _worst(past, lambda one: one.check)[check]), LEGEND]
+    lines += _sparklines(past)
+    rows = []
+    before: dict[tuple[str, str], tuple[Status, str]] = {}
+    for one in past:
+        key = (one.finding.code, one.finding.peer)
+        # of a finding that goes on, only another status is news; messages differ in figures
+        if key not in before or before[key][0] is not one.finding.status:
+            name = one.finding.code + (f" ({one.finding.peer})" if one.finding.peer else "")
+            rows.append(
+                [
+                    str(one.run),
+                    _day(one.when),
+                    one.finding.status.value,
+                    visible(name),
+                    "\n".join(wrap(visible(one.finding.message), max(20, width - 55))),
+                ]
+            )
+        before[key] = (one.finding.status, one.finding.message)
+    table = _table(["run", "sweep of", "status", "finding", "from then on"], rows[-LAST_CHANGES:])
+    return "\n".join(lines) + "\n\n" + table
+
+
+def _sparklines(past: Sequence[Past]) -> list[str]:
+    series: dict[tuple[str, str, str], list[float]] = {}
+    for one in past:
+        value = one.finding.value
+        if value is not None and value.number == value.number:
+            key = (one.finding.code, one.finding.peer, value.unit)
+            series.setdefault(key, []).append(value.number)
+    lines = []
+    for (code, peer, unit), numbers in series.items():
+        name = visible(code + (f" ({peer})" if peer else ""))
+        low, high = min(numbers), max(numbers)
+        said = f"{numbers[-1]:.4g} {unit}".rstrip()
+        between = f"{low:.4g} to {high:.4g}" if low != high else "always the same"
+        lines.append(f"{name}: {sparkline(numbers[-SHOWN_RUNS:])} {visible(said)} ({between})")
+    return lines
+
+
+def sparkline(numbers: Sequence[float]) -> str:
+    """A bar for each number; equal numbers are bars of middle height."""
+    low, high = min(numbers), max(numbers)
+    if low == high:
+        return BARS[3] * len(numbers)
+    top = len(BARS) - 1
+    return "".join(BARS[round((number - low) / (high - low) * top)] for number in numbers)
+
+
+def _check(kept: History, check: str) -> str:
+    numbers = _newest(kept)
+    past = kept.of_check(check, min(numbers, default=1) - 1)
+    if not past:
+        return f"{visible(check)} found nothing wrong in the last {len(numbers)} sweeps\n"
+    width, _ = look(sys.stdout, os.environ)
+    alike: dict[tuple[str, str], list[str]] = {}
+    for both, statuses in _worst(past, lambda one: f"{one.node}\0{one.finding.code}").items():
+        node, _, code = both.partition("\0")
+        strip = "".join(SIGNS[statuses[n]] if n in statuses else "." for n in numbers)
+        alike.setdefault((code, strip), []).append(node)
+    left = max(20, width - 30 - len(numbers))
+    rows = [
+        [visible(f"{check}.{code}"), strip, "\n".join(wrap(visible(fold(tuple(nodes))), left))]
+        for (code, strip), nodes in alike.items()
+    ]
+    legend = "one sign a sweep, the newest last: w warn, u unknown, F fail, . was not there"
+    return _table(["finding", "sweeps", "nodes"], rows, legend)
+
+
+# accept -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """What the command line says of a new acceptance."""
+
+    code: str
+    nodes: str
+    until: str
+    why: str
+
+
+def accept(place: Place, asked: Accepted) -> int:
+    """Keep that somebody lives with a finding."""
+    if not asked.why.strip():
+        raise UsageError("--why: say in a few words why it may stay, for who reads the mail")
+    until = _until(asked.until)
+    chosen = _chosen(place)
+    check, _, code = asked.code.partition(".")
+    if check not in (*chosen.checks, "access"):
+        raise UsageError(f"no check is called {shorten(check)}{nearest(check, chosen.checks)}")
+    kept = _open(place, chosen)
+    try:
+        nodes = _nodes(chosen, kept, asked.nodes)
+        there = [
+            one.finding.status
+            for (node, name, word, _), one in kept.standing().items()
+            if one.there and node in nodes and name == check and code in ("", word)
+        ]
+        known = {f"{check}.{word}" for word in getattr(chosen.checks.get(check), "codes", ())}
+        if code and not there and known and asked.code not in known:
+            raise UsageError(f"no finding is called {asked.code!r}{nearest(asked.code, known)}")
+        status = max(there, default=Status.FAIL)
+        one = Acceptance(asked.code, nodes, until, asked.why.strip(), _who(), now(), status)
+        number = _written(lambda: kept.accept(one))
+    finally:
+        kept.close()
+    what = f"{visible(asked.code)} on {visible(fold(nodes))}"
+    print(f"{number}: {what} is accepted until {until:%Y-%m-%d}")
+    if not there:
+        print("note: the last sweep did not find it there", file=sys.stderr)
+    elif status is not Status.FAIL:
+        print(f"note: it is {status.value} now; what is worse comes back", file=sys.stderr)
+    return 0
+
+
+def _nodes(chosen: Chosen, kept: History, text: str) -> tuple[str, ...]:
+    if not text.strip():
+        raise UsageError("on which nodes? Give -w NODES, as -w node03")
+    names = tuple(node.name for node in select(chosen.inventory, text, "", sys.stdin))
+    strange = [name for name in names if not kept.knows(name)]
+    if strange:
+        raise UsageError(f"no sweep has asked {shorten(fold(strange))}")
+    return names
+
+
+def _until(text: str) -> date:
+    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
+        raise UsageError(f"--until: {shorten(text)} is not a day; write such as 2027-01-15")
+    try:
+        until = date.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--until: there is no day {text}") from None
+    if until < date.today():
+        raise UsageError(f"--until: {text} has passed")
+    return until
+
+
+def _who() -> str:
+    return os.environ.get("SUDO_USER") or os.environ.get("USER") or f"user {os.getuid()}"
+
+
+def accepted(place: Place) -> int:
+    """List what is accepted, also what was."""
+    kept = open_history(place)
+    try:
+        found = kept.acceptances()
+    finally:
+        kept.close()
+    if not found:
+        print("nothing is accepted")
+        return 0
+    width, _ = look(sys.stdout, os.environ)
+    today = date.today()
+    rows = [
+        [
+            str(one.number),
+            visible(one.code) + ("" if one.status is Status.FAIL else f" ({one.status.value})"),
+            "\n".join(wrap(visible(fold(one.nodes)), 24)),
+            f"{one.until:%Y-%m-%d}" + (" (passed)" if one.until < today else ""),
+            visible(f"{one.who}, {one.when.astimezone():%Y-%m-%d}"),
+            "\n".join(wrap(visible(one.why), max(20, width - 90))),
+        ]
+        for one in found
+    ]
+    sys.stdout.write(_table(["no.", "finding", "nodes", "until", "by", "why"], rows))
+    return 0
+
+
+def remove(place: Place, number: int) -> int:
+    """Take an acceptance back."""
+    kept = open_history(place)
+    try:
+        if not _written(lambda: kept.no_more(number)):
+            raise UsageError(
+                f"nothing is accepted under {number}; see `clustercheck accept --list`"
+            )
+    finally:
+        kept.close()
+    print(f"{number}: no more accepted")
+    return 0
+
+
+def _written(write: Callable[[], int]) -> int:
+    try:
+        return write()
+    except Trouble as trouble:
+        raise ConfigError(str(trouble)) from None

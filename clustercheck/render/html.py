@@ -52,10 +52,11 @@ def _safe(value: object) -> object:
 def _coded(text: str) -> Markup:
     """What stands in `backticks` as code."""
     parts = str(_safe(text)).split("`")
+    if len(parts) % 2 == 0:  # the last one begins nothing
+        parts[-2:] = ["`".join(parts[-2:])]
     code, plain = Markup("<code>{}</code>"), Markup("{}")
     return Markup("").join(
-        (code if place % 2 and place + 1 < len(parts) else plain).format(part)
-        for place, part in enumerate(parts)
+        (code if place % 2 else plain).format(part) for place, part in enumerate(parts)
     )
 
 

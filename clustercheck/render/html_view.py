@@ -187,7 +187,7 @@ def page(shown: Report | Night) -> Page:
         verdict=_verdict(report),
         contents=_contents(night),
         findings=tuple(found),
-        nothing=_nothing(report),
+        nothing=_nothing(report, night),
         notes=tuple(report.notes),
         checks=checks,
         extra=len(checks) - len(report.checks),
@@ -248,8 +248,10 @@ def _verdict(report: Report) -> str:
     return ""
 
 
-def _nothing(report: Report) -> str:
-    return "Nothing was checked." if report.nothing_checked else "Nothing."
+def _nothing(report: Report, night: Night | None) -> str:
+    if report.nothing_checked:
+        return "Nothing was checked."
+    return "Nothing but what is accepted." if night and night.accepted else "Nothing."
 
 
 def _contents(night: Night | None) -> tuple[tuple[str, str], ...]:

@@ -241,7 +241,7 @@ class History:
 
     def of_node(self, node: str, since: int = 0) -> list[Past]:
         """All that was found on a node from a run on, the oldest first."""
-        return self._past("node = (SELECT id FROM nodes WHERE name = ?)", sound(node), since)
+        return self._past("f.node = (SELECT id FROM nodes WHERE name = ?)", sound(node), since)
 
     def of_check(self, check: str, since: int = 0) -> list[Past]:
         """What was wrong with a check on all nodes, the oldest first."""
@@ -328,7 +328,13 @@ def open_for_sweep(path: Path) -> History:
     """
     try:
         try:
-            return History(path, *connect(path, write=True, replay=_replay))
+            found = History(path, *connect(path, write=True, replay=_replay))
+            try:
+                found.last(), found.standing(), found.acceptances()  # what a sweep begins with
+            except sqlite3.DatabaseError as error:
+                found.close()
+                raise Damaged(str(error)) from None
+            return found
         except Damaged as damage:
             aside = set_aside(path, now())
             database, notes = connect(path, write=True, replay=_replay)

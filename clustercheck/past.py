@@ -1,7 +1,10 @@
 """The commands `history` and `accept`: what past sweeps found, and what somebody lives with."""
 
+import getpass
+import itertools
 import os
 import re
+import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +15,7 @@ from tabulate import tabulate
 
 from clustercheck import history, planning
 from clustercheck.changes import Acceptance
-from clustercheck.check import Finding, Status
+from clustercheck.check import Status
 from clustercheck.errors import ConfigError, UsageError, nearest
 from clustercheck.fold import fold
 from clustercheck.history import History, Past, Run, Trouble
@@ -100,6 +103,8 @@ def show(place: Place, word: str, check: str, *, runs: bool) -> int:
                 f"{shorten(word)} is neither a node of the history nor a check"
                 f"{nearest(word, known)}"
             )
+    except sqlite3.DatabaseError as error:
+        raise ConfigError(f"{kept.path}: cannot be read ({error})") from None
     finally:
         kept.close()
     sys.stdout.write(text)
@@ -164,7 +169,8 @@ def _now(kept: History) -> str:
             groups.items(), key=lambda item: (-item[0][0].place, item[0][2], item[0][1])
         )
     ]
-    said = f"as of the sweep of {_day(last[0])}, {len(last[1])} nodes; --runs lists all sweeps"
+    counted = f"{len(last[1])} node{'s' * (len(last[1]) != 1)}"
+    said = f"as of the sweep of {_day(last[0])}, {counted}; --runs lists all sweeps"
     if not rows:
         return f"nothing is wrong, {said}\n"
     return _table(["status", "finding", "nodes", "since", "changes"], rows, said)
@@ -194,23 +200,20 @@ def _node(kept: History, node: str) -> str:
         return "no sweep is kept yet\n"
     width, _ = look(sys.stdout, os.environ)
     past = kept.of_node(node, min(numbers) - 1)
-    last: dict[str, Finding] = {}
+    last: dict[str, Past] = {}
     for one in past:
-        if one.check not in last or one.run == max(p.run for p in past if p.check == one.check):
-            kept_one = last.get(one.check)
-            newest = kept_one is None or one.run > _run_of(past, kept_one)
-            if newest or (kept_one is not None and one.finding.status > kept_one.status):
-                last[one.check] = one.finding
+        known = last.get(one.check)
+        newer = known is None or one.run > known.run
+        if newer or (known and one.finding.status > known.finding.status):
+            last[one.check] = one
     rows = []
     for check, statuses in _worst(past, lambda one: one.check).items():
         strip = _strip(numbers, statuses)
         left = max(20, width - 14 - len(numbers) - 4)
-        rows.append([visible(check), strip, "\n".join(wrap(visible(last[check].message), left))])
+        rows.append(
+            [visible(check), strip, "\n".join(wrap(visible(last[check].finding.message), left))]
+        )
     return _table(["check", "sweeps", "last said"], rows, LEGEND)
-
-
-def _run_of(past: Sequence[Past], finding: Finding) -> int:
-    return next(one.run for one in past if one.finding is finding)
 
 
 def _check_of_node(kept: History, node: str, check: str) -> str:
@@ -222,22 +225,19 @@ def _check_of_node(kept: History, node: str, check: str) -> str:
     lines = [_strip(numbers, _worst(past, lambda one: one.check)[check]), LEGEND]
     lines += _sparklines(past)
     rows = []
-    before: dict[tuple[str, str], tuple[Status, str]] = {}
-    for one in past:
-        key = (one.finding.code, one.finding.peer)
-        # of a finding that goes on, only another status is news; messages differ in figures
-        if key not in before or before[key][0] is not one.finding.status:
-            name = one.finding.code + (f" ({one.finding.peer})" if one.finding.peer else "")
-            rows.append(
-                [
-                    str(one.run),
-                    _day(one.when),
-                    one.finding.status.value,
-                    visible(name),
-                    "\n".join(wrap(visible(one.finding.message), max(20, width - 55))),
-                ]
-            )
-        before[key] = (one.finding.status, one.finding.message)
+    before: dict[tuple[str, str], Status] = {}
+    for run, found in itertools.groupby(past, lambda one: one.run):
+        now_there: dict[tuple[str, str], Status] = {}
+        for one in found:
+            key = (one.finding.code, one.finding.peer)
+            # of a finding that goes on, only another status is news; messages differ in figures
+            if before.get(key) is not one.finding.status:
+                name = one.finding.code + (f" ({one.finding.peer})" if one.finding.peer else "")
+                said = wrap(visible(one.finding.message), max(20, width - 55))
+                status = one.finding.status.value
+                rows.append([str(run), _day(one.when), status, visible(name), "\n".join(said)])
+            now_there[key] = one.finding.status
+        before = now_there
     table = _table(["run", "sweep of", "status", "finding", "from then on"], rows[-LAST_CHANGES:])
     return "\n".join(lines) + "\n\n" + table
 
@@ -358,7 +358,10 @@ def _until(text: str) -> date:
 
 
 def _who() -> str:
-    return os.environ.get("SUDO_USER") or os.environ.get("USER") or f"user {os.getuid()}"
+    try:
+        return os.environ.get("SUDO_USER") or getpass.getuser()
+    except (KeyError, OSError):  # a user whom nothing knows by name
+        return f"user {os.getuid()}"
 
 
 def accepted(place: Place) -> int:

@@ -110,7 +110,8 @@ class _Run:
 
     def outcome(self) -> Outcome:
         if self.slurm.trouble:
-            self.cache.note(f"{self.slurm.trouble}: nodes are asked themselves when they booted")
+            said = f"Slurm does not say when nodes booted ({self.slurm.trouble})"
+            self.cache.note(f"{said}: they are asked themselves")
         seen = self.cache.changed(self.key)
         if kept := self.holding():
             return Outcome(kept, {}, self.slurm)

@@ -143,8 +143,9 @@ def read(data: bytes) -> Iterator[SlurmNode]:
     except (KeyError, TypeError, AttributeError):
         raise Unreadable("its output has no list of nodes") from None
     if errors:
-        raise Unreadable(_short(_error_words(errors)) or "it tells of an error")
-    if not isinstance(nodes, list):
+        # with its controller down, sinfo 22.05 ends with status 0 and says so in here alone
+        raise Unreadable(f"it tells of an error: {_short(_error_words(errors))}")
+    if not isinstance(nodes, list) or not nodes:
         raise Unreadable("its output has no list of nodes")
     for node in nodes:
         if not isinstance(node, dict) or not isinstance(node.get("name"), str) or not node["name"]:
@@ -172,17 +173,17 @@ def by_our_names(hosts: Mapping[str, str], nodes: Iterable[SlurmNode]) -> dict[s
     NodeName first, then NodeHostName, then NodeAddr, the full name before the short one. Where
     several nodes of Slurm fit (slurmd more than once on a machine), none does.
     """
-    ways: list[dict[str, SlurmNode | None]] = [{}, {}, {}]
+    ways: list[dict[str, SlurmNode | None]] = [{}, {}, {}, {}, {}]
     for node in nodes:
-        for way, word in zip(ways, (node.name, node.host, node.address), strict=True):
-            word = word.lower()
-            way[word] = None if word in way and way[word] is not node else node
+        whole = node.name, node.host, node.address
+        for way, word in zip(ways, (*whole, *map(_short_name, whole[1:])), strict=True):
+            way[word.lower()] = None if word.lower() in way else node
     found = {}
     for name, host in hosts.items():
         full = [word.lower() for word in (name, host) if word]
-        short = [word.partition(".")[0] for word in full if not _is_address(word)]
+        words = dict.fromkeys((*full, *map(_short_name, full)))
         for way in ways:
-            fits = next((way[word] for word in (*full, *short) if word in way), None)
+            fits = next((way[word] for word in words if word in way), None)
             if fits:
                 found[name] = fits
                 break
@@ -194,8 +195,10 @@ def states(hosts: Mapping[str, str], nodes: Iterable[SlurmNode]) -> dict[str, No
     return {name: node.state for name, node in by_our_names(hosts, nodes).items()}
 
 
-def _is_address(word: str) -> bool:
-    return ":" in word or word.replace(".", "").isdecimal()
+def _short_name(word: str) -> str:
+    """The name without its domain; an address as it is."""
+    is_address = ":" in word or word.replace(".", "").isdecimal()
+    return word if is_address else word.partition(".")[0]
 
 
 def _states(node: Mapping[str, Any]) -> list[str]:
@@ -224,8 +227,8 @@ def _list(value: Any) -> Sequence[Any]:
 def _error_words(errors: Any) -> str:
     first = errors[0] if isinstance(errors, list) else errors
     if isinstance(first, dict):
-        return _text(first.get("description")) or _text(first.get("error"))
-    return _text(first)
+        first = first.get("description") or first.get("error")
+    return _text(first) or repr(errors)
 
 
 def _complaint(said: str) -> str:

@@ -300,7 +300,9 @@ def test_when_the_controller_is_down_nodes_are_asked_themselves(site: Site, cloc
         {f"n{i}": ["uses", "node_use"] for i in range(3)},  # what they worked is new to us
     ]
     assert outcome.slurm.trouble == down
-    assert site.cache.notes == [f"{down}: nodes are asked themselves when they booted"]
+    assert site.cache.notes == [
+        f"Slurm does not say when nodes booted ({down}): they are asked themselves"
+    ]
 
 
 def test_a_drained_node_is_told_though_all_that_was_kept_is_well(site: Site) -> None:

@@ -198,7 +198,7 @@ def ask(
         report = run_plan(plan, watching, elsewhere)
     if by_ssh:
         silent.write(were_silent, codes)
-    return strict_report(report, fail_on)
+    return replace(strict_report(report, fail_on), members=chosen.inventory.groups)
 
 
 def judge(directory: Path, wanted: Wanted, shown: Shown) -> int:
@@ -207,6 +207,7 @@ def judge(directory: Path, wanted: Wanted, shown: Shown) -> int:
 
     chosen = planning.choose_all(wanted)
     report = rejudge(directory, chosen.checks, chosen.inventory.options, chosen.inventory.checks)
+    report = replace(report, members=chosen.inventory.groups)
     Out(shown).report(report)
     return report.exit_code
 

@@ -188,7 +188,7 @@ def page(shown: Report | Night) -> Page:
         contents=_contents(night),
         findings=tuple(found),
         nothing=_nothing(report, night),
-        notes=tuple(report.notes),
+        notes=(*(night.troubles if night else ()), *report.notes),
         checks=checks,
         extra=len(checks) - len(report.checks),
         groups=tuple(_members(report)),

@@ -120,6 +120,7 @@ KINDS = (
     Kind("file.slurm/cgroup.conf", SAME_FILE, "slurm"),
     Kind("file.", SAME_FILE),
     Kind("account.", SAME_ACCOUNTS),
+    Kind("user.", SAME_ACCOUNTS),
     Kind("mount.", SAME_MOUNT),
     Kind("selinux", SAME_SETTING, "selinux"),
     Kind("memory.swap_gib", SAME_SETTING),

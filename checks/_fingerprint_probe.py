@@ -202,8 +202,8 @@ mounts() {
         nfs | nfs4 | lustre | beegfs | gpfs | ceph | cifs | glusterfs | wekafs) ;;
         ext[234] | xfs | btrfs | f2fs | zfs | bcachefs | tmpfs)
             case $target in
-            /run | /run/* | /sys/* | /proc/* | /dev | /tmp | /tmp/*) continue ;;
-            /snap/* | /var/lib/*/*) continue ;;
+            '/run' | '/run/'* | '/sys/'* | '/proc/'* | '/dev' | '/tmp' | '/tmp/'*) continue ;;
+            '/snap/'* | '/var/lib/'*/*) continue ;;
             esac
             count=$((count + 1))
             [ "$count" -le 40 ] || continue
@@ -235,10 +235,17 @@ names() {
             esac
         done <"$ROOT/etc/$file"
     done
+    # the login user is another one on some nodes, so that one more name is no account of theirs
+    login=$(within 4 id -un 2>/dev/null)
+    for name in root slurm munge $accounts; do
+        [ "$name" = "$login" ] && login=
+    done
     # shellcheck disable=SC2086 # the names are wanted
-    within 4 getent passwd slurm munge $accounts 2>/dev/null |
+    within 4 getent passwd slurm munge $accounts $login 2>/dev/null |
         while IFS=: read -r name _ uid gid _; do
-            tell "account.$name" "uid=$uid gid=$gid"
+            kind=account
+            [ "$name" = "$login" ] && kind=user
+            tell "$kind.$name" "uid=$uid gid=$gid"
         done
 }
 

@@ -71,7 +71,9 @@ LONGEST = 120
 @dataclass(frozen=True)
 class Options:
     accounts: tuple[str, ...] = option(
-        (), "accounts that must have the same numbers everywhere, besides slurm and munge"
+        (),
+        "accounts that must have the same numbers everywhere, besides slurm, munge and the login"
+        " user",
     )
     ignore: tuple[str, ...] = option(
         (), "fields that may differ between nodes (net.*, cmdline, version.docker)"
@@ -147,6 +149,8 @@ def _gpu_settings(facts: Facts, options: Options) -> Iterator[Finding]:
 def like_on_its_kind(facts: Facts) -> dict[str, str]:
     """The fields that nodes of one kind have alike, in the order of a work list."""
     found = fields(facts)
+    if not _tells_settings(facts):
+        found |= dict.fromkeys(GPU_SETTINGS, "")
     names = sorted(found, key=lambda name: (place_of(name), name))
     return {name: found[name] for name in names if kind_of(name)}
 
@@ -183,7 +187,8 @@ def _field(
     kind = kind_of(name)
     if kind is None or kind.said_by:
         return
-    if name.startswith("mount."):  # that it is absent, the check mounts says
+    # That a mount is absent, the check mounts says; and not all nodes have the same login user.
+    if name.startswith(("mount.", "user.")):
         nodes = [node for node in nodes if name in told[node]]
     counts = Counter(told[node].get(name, ABSENT) for node in nodes)
     if len(counts) < 2:

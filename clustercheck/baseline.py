@@ -79,7 +79,7 @@ def save(
         if one.admitted:
             told = fields_of(answers[one.node], checks)
             if told:
-                lines = [f"{name} {value}" for name, value in told.items()]
+                lines = [f"{name} {value}" for name, value in told.items() if value]
                 text = f"# what {one.node} is and has, written by clustercheck admit"
                 write_atomically(path, "\n".join([text, *lines]) + "\n")
                 return

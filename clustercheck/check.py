@@ -232,7 +232,8 @@ class Check(Generic[OptionsT]):
         node is to be blamed: lines, the key is of no account. Called once in a run, beside the
         fan-out.
     fields: what a node is and has, by name, for two nodes or two days to be held against each
-        other (`clustercheck diff`, `admit --save-baseline`); nothing that is one node's own.
+        other (`clustercheck diff`, `admit --save-baseline`); nothing that is one node's own. "" is
+        what was not asked for, or not told, of which nobody knows whether the node has it.
     compare: what only shows between nodes: (node, finding) for each that differs, from the facts
         and options of all nodes that answered. A finding about a peer takes the place of the
         judge's with that code and peer: where others tell better whose fault it is.

@@ -87,7 +87,14 @@ def _nodes(
             troubles.append(f"{node}: {why}")
     if troubles:
         return [], troubles
-    return [Difference(f, (), a, b) for f, a, b in _between(*told)], []
+    one_told, other_told = told
+    for node, mine, theirs in (
+        (first.name, one_told, other_told),
+        (second.name, other_told, one_told),
+    ):
+        if fields := _untold(mine, theirs):
+            troubles.append(f"{node}: not told: {', '.join(fields)}")
+    return [Difference(f, (), a, b) for f, a, b in _between(*told)], troubles
 
 
 def _runs(
@@ -108,6 +115,13 @@ def _runs(
         )
         if names
     ]
+    for folder, mine, theirs in ((one, before, after), (other, after, before)):
+        untold: dict[tuple[str, ...], list[str]] = {}
+        for name in mine.keys() & theirs.keys():
+            if mine[name] and (fields := _untold(mine[name], theirs[name])):
+                untold.setdefault(fields, []).append(name)
+        for fields, of in untold.items():
+            troubles.append(f"{fold(of)}: not told in {folder}: {', '.join(fields)}")
     nodes: dict[tuple[str, str, str], list[str]] = {}
     for name, then in before.items():
         if then and after.get(name):
@@ -119,8 +133,13 @@ def _runs(
 def _between(one: Mapping[str, str], other: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
     for name in dict.fromkeys([*one, *other]):
         values = one.get(name, ABSENT), other.get(name, ABSENT)
-        if values[0] != values[1]:
+        if values[0] != values[1] and all(values):
             yield name, *values
+
+
+def _untold(one: Mapping[str, str], other: Mapping[str, str]) -> tuple[str, ...]:
+    """Fields that the other has told, and of which the one was not asked or gave no answer."""
+    return tuple(name for name, value in one.items() if not value and other.get(name))
 
 
 def _show(

@@ -21,13 +21,14 @@ def recorded(folder: Path, inventory: Path) -> Path:
     return folder
 
 
-def changed(folder: Path, node: str, old: str, new: str) -> None:
+def changed(folder: Path, node: str, old: str, new: str, *, asked: str = "") -> None:
     """As if the node had told something else."""
     (file,) = (folder / "nodes").glob(f"{node}*.json")
     content = json.loads(file.read_text())
     facts = content["told"]["fingerprint"]["facts"]
     assert old in facts["fields"]
     facts["fields"] = facts["fields"].replace(old, new)
+    facts["gpu_settings"] = asked or facts["gpu_settings"]
     file.write_text(json.dumps(content))
 
 
@@ -79,6 +80,23 @@ def test_what_changed_between_two_runs(inventory: Path, tmp_path: Path) -> None:
     heading, _, line, *_ = done.out.splitlines()
     assert heading.split()[:2] == ["field", "nodes"]
     assert line.split() == ["sysctl.vm.swappiness", "n[1-2]", first["one"], first["other"]]
+
+
+def test_settings_that_one_run_has_not_asked_for_are_no_difference(
+    inventory: Path, tmp_path: Path
+) -> None:
+    before = recorded(tmp_path / "before", inventory)
+    after = recorded(tmp_path / "after", inventory)
+    for node in ("n1", "n2"):
+        changed(after, node, "cpu.model ", "gpu.ecc_mode 4 x Enabled\ncpu.model ", asked="asked")
+    done = clustercheck("diff", before, after)
+    assert (done.status, done.out) == (3, "")
+    assert done.err == f"clustercheck: n[1-2]: not told in {before}: gpu.ecc_mode\n"
+    for node in ("n1", "n2"):
+        changed(before, node, "cpu.model ", "cpu.model ", asked="asked")
+    done = clustercheck("diff", before, after)
+    assert done.status == 1
+    assert done.out.splitlines()[2].split() == ["gpu.ecc_mode", "n[1-2]", "absent", "Enabled"]
 
 
 def test_a_node_that_is_in_one_run_only_is_named(inventory: Path, tmp_path: Path) -> None:

@@ -112,6 +112,7 @@ speed.eth0 25000
 sysctl.net.ipv4.tcp_rmem 4096 131072 6291456
 sysctl.vm.swappiness 10
 time.server 10.0.0.1
+user.alice uid=2001 gid=100
 version.munge munge-0.5.15 (2022-06-22)
 version.slurm slurm 23.11.6
 """
@@ -129,7 +130,13 @@ def test_what_a_node_tells(tmp_path: Path, shell: str) -> None:
     node = MadeUpNode(tmp_path)
     for path, text in FILES.items():
         node.file(path, text)
-    node.says("getent", "slurm:x:450:450::/:/bin/false\nmunge:x:991:990::/:/bin/false\n")
+    node.says("id", "alice\n")
+    node.command(
+        "getent",
+        'case "$*" in "passwd slurm munge alice")'
+        " echo 'slurm:x:450:450::/:/bin/false'; echo 'munge:x:991:990::/:/bin/false'"
+        "; echo 'alice:x:2001:100::/home/alice:/bin/sh' ;; esac",
+    )
     node.says("slurmd", "slurm 23.11.6\n")
     node.says("munge", "munge-0.5.15 (2022-06-22)\n")
     node.hide("getconf", "apptainer", "singularity", "podman", "docker", "enroot", "mpirun")
@@ -393,7 +400,7 @@ def four(**of_last: str) -> dict[str, dict[str, str]]:
 
 def test_taken() -> None:
     found, kind = judged("fingerprint", node())
-    assert found.startswith("pass taken: 40 fields, in one number ")
+    assert found.startswith("pass taken: 41 fields, in one number ")
     assert kind == ("pass kind: PowerEdge XE8545, AMD EPYC 7543 32-Core Processor, GPUs 10de:20b2")
     assert judged("fingerprint", {"fields": ""})[0].startswith("unknown taken: ")
 
@@ -467,6 +474,13 @@ def test_an_option_of_a_local_mount() -> None:
         told[name] = {"fields": f"{of['fields']}mount./data xfs - {options}\n"}
     assert compared(told) == [
         "n4 warn uniform: mount./data is xfs relatime, and xfs noatime on 3 of 4 nodes of its kind"
+    ]
+
+
+def test_the_login_user_has_the_same_number_on_every_node_that_has_him() -> None:
+    assert compared({**four(user__alice="uid=2002 gid=100"), "n5": node(user__alice="")}) == [
+        "n4 warn uniform: user.alice is uid=2002 gid=100, and uid=2001 gid=100 on 3 of 4 nodes of"
+        " its kind"
     ]
 
 

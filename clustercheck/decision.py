@@ -328,13 +328,15 @@ def _drift(told: Mapping[str, Mapping[str, str]]) -> list[Drift]:
 class SlurmWords:
     """The decision as Slurm's commands take it, in Slurm's own names of nodes.
 
-    args: options of sbatch, salloc and srun; empty unless it is a go.
+    args: options of sbatch, salloc and srun; empty unless it is a go. plain: the same, with every
+        node named by itself, so that no shell finds a pattern in them.
     strangers: nodes that Slurm does not know, and so are in none of these.
     """
 
     exclude: tuple[str, ...]
     nodelist: tuple[str, ...]
     args: tuple[str, ...]
+    plain: tuple[str, ...]
     strangers: tuple[str, ...]
 
 
@@ -351,17 +353,23 @@ def slurm_words(decision: Decision, names: Mapping[str, str], partition: str = "
     unused = [name for name in unused if name not in decision.spares]
     exclude = tuple(names[name] for name in unused if name in names)
     nodelist = tuple(names[name] for name in decision.chosen if name in names)
-    args = []
+    args: list[tuple[str, tuple[str, ...]]] = []
     if decision.answer is Answer.GO:
         if partition:
-            args.append(f"--partition={partition}")
+            args.append(("--partition", (partition,)))
         else:
-            args += [f"--nodes={len(nodelist)}", f"--nodelist={fold(nodelist)}"]
+            args += [("--nodes", (str(len(nodelist)),)), ("--nodelist", nodelist)]
         if exclude:
-            args.append(f"--exclude={fold(exclude)}")
+            args.append(("--exclude", exclude))
     everybody = (*decision.healthy, *left_out)
     strangers = tuple(name for name in everybody if name not in names)
-    return SlurmWords(exclude, nodelist, tuple(args), strangers)
+    return SlurmWords(
+        exclude,
+        nodelist,
+        tuple(f"{name}={fold(values)}" for name, values in args),
+        tuple(f"{name}={','.join(values)}" for name, values in args),
+        strangers,
+    )
 
 
 @dataclass(frozen=True)

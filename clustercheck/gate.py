@@ -31,6 +31,7 @@ from clustercheck.decision import (
 )
 from clustercheck.errors import UsageError, nearest
 from clustercheck.fold import fold
+from clustercheck.fold import shorten as short
 from clustercheck.freshness import FAILED_SECONDS
 from clustercheck.nodeset import shorten
 from clustercheck.output import check_writable, write_atomically
@@ -179,7 +180,7 @@ def _enough_for_slurm(
         return decision, words
     why = f"{decision.why}; Slurm does not know {fold(words.strangers)}"
     closed = replace(decision, answer=Answer.NO_GO, why=why, chosen=(), spares=())
-    return closed, replace(words, nodelist=(), args=())
+    return closed, replace(words, nodelist=(), args=(), plain=())
 
 
 def _made(asked: Asked, profile: str, decision: Decision, began: datetime) -> Verdict:
@@ -363,8 +364,10 @@ class _Asking:
         strangers = [n for n in hosts if n not in known and n not in chosen.inventory.nodes]
         if not strangers or not self.answer.nodes:
             return
-        hint = nearest(strangers[0], [node.name for node in self.answer.nodes])
+        names = [node.name for node in self.answer.nodes]
+        hint = nearest(strangers[0], names)
         if known or hint:
+            hint = hint or f"; Slurm has {short(fold(names), len(names), 60)}"
             text = f"no node is called {shorten(fold(strangers))}, in Slurm or in the inventory"
             raise UsageError(f"{text}{hint}")
 

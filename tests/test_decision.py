@@ -2,10 +2,10 @@
 
 import json
 import re
-import shlex
 import subprocess
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -346,7 +346,7 @@ def test_env_can_be_evaluated_by_any_shell(name: str) -> None:
         ("exclude", "node2,node5\n", "n2,n5\n"),
         (
             "args",
-            "--nodes=4\n'--nodelist=node[1,3-4,6]'\n'--exclude=node[2,5]'\n",
+            "--nodes=4\n--nodelist=node1,node3,node4,node6\n--exclude=node2,node5\n",
             "--clustercheck-says-no-go\n",
         ),
     ],
@@ -426,6 +426,11 @@ def test_text_for_people() -> None:
     assert "k: a\\x1b[2J" in shown
 
 
-def test_words_of_args_are_words_of_a_shell() -> None:
-    words = shlex.split(render.render(CASES["go"], "args"))
-    assert words == ["--nodes=4", "--nodelist=node[1,3-4,6]", "--exclude=node[2,5]"]
+def test_words_of_args_are_words_of_any_shell() -> None:
+    names = {f"n{i}": f"node{i}" for i in range(20_000)}
+    found = Report(CREATED, 1.0, ["tmp"], {name: NodeResult(name, WELL) for name in names})
+    made = decide(found, Need(20_000))
+    many = replace(verdict(made), slurm=slurm_words(made, names))
+    assert render.render(many, "args") == "--nodes=20000\n--nodelist=node[0-19999]\n"
+    blank = replace(verdict(made), slurm=slurm_words(made, {"n1": "a b"}))
+    assert render.render(blank, "args") == f"{render.REFUSED}\n"

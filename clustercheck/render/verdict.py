@@ -5,6 +5,7 @@ a word that Slurm's commands refuse. `clustercheck/verdict.schema.json` says wha
 JSON form means.
 """
 
+import re
 import shlex
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
@@ -23,6 +24,8 @@ FORMS = ("text", "json", "env", "args", "list", "exclude", "github", "gitlab", "
 # `sbatch $(clustercheck gate … --format args)` looks at no exit code: without a go, no option may
 # come out that sbatch, salloc or srun takes.
 REFUSED = "--clustercheck-says-no-go"
+LONGEST_WORD = 100_000  # characters; Linux takes 131,071 (MAX_ARG_STRLEN, execve(2))
+_WORD = re.compile(r"[A-Za-z0-9_@%+=:,./\[\]-]+")
 LONGEST = 60  # characters of a node set inside a sentence
 
 
@@ -37,7 +40,7 @@ def render(verdict: Verdict, form: str, *, width: int = 100) -> str:
         pairs = _variables(verdict)
         return "".join(f"{name}={shlex.quote(value)}\n" for name, value in pairs)
     if form == "args":
-        return "".join(f"{shlex.quote(word)}\n" for word in _args(verdict))
+        return "".join(f"{word}\n" for word in _args(verdict))
     if form == "list":
         return ",".join(_nodelist(verdict)) + "\n"
     if form == "exclude":
@@ -209,7 +212,12 @@ def _args(verdict: Verdict) -> Sequence[str]:
     decision = verdict.decision
     if decision.answer is not Answer.GO or not verdict.slurm:
         return [REFUSED]
-    return verdict.slurm.args
+    # `$(…)` takes no quotes off, and a shell may be set to drop a word whose pattern fits no file.
+    # Of so many nodes that a command line has no room for them, there is only the pattern.
+    words = verdict.slurm.plain
+    if max(map(len, words)) > LONGEST_WORD:
+        words = verdict.slurm.args
+    return words if all(_WORD.fullmatch(word) for word in words) else [REFUSED]
 
 
 def _variables(verdict: Verdict) -> list[tuple[str, str]]:

@@ -21,7 +21,7 @@ from email.policy import SMTP
 from email.utils import format_datetime
 from pathlib import Path
 
-from clustercheck import exit_codes
+from clustercheck import chat, exit_codes
 from clustercheck.changes import Kind, Night
 from clustercheck.check import Status
 from clustercheck.deliver import Outgoing, Posted, deliver
@@ -49,12 +49,16 @@ class Route:
 
 @dataclass(frozen=True)
 class Letter:
-    """A mail, before it is sent. night: the part that it is about."""
+    """A mail, before it is sent. night: the part that it is about. short: its words for a chat.
+
+    Its route has nobody in `to` where only a chat is to get it.
+    """
 
     route: Route
     sender: str
     message: EmailMessage
     night: Night
+    short: str
 
 
 def routes(main: Options, of_node: Mapping[str, Options]) -> list[Route]:
@@ -63,7 +67,7 @@ def routes(main: Options, of_node: Mapping[str, Options]) -> list[Route]:
     main: what is set for all nodes. of_node: as it stands for each node; where `to` differs from
     main's, those addresses that are not among main's get what concerns these nodes.
     """
-    found = [Route(main.to, main)] if main.to else []
+    found = [Route(main.to, main)] if main.to or chat.urls(main) else []
     groups: dict[tuple[str, ...], list[str]] = {}
     for node, options in of_node.items():
         more = tuple(one for one in options.to if one not in main.to)
@@ -98,10 +102,14 @@ def letters(
 
 def concerning(night: Night, nodes: frozenset[str]) -> Night:
     """The night as if there were only these nodes."""
-    results = {name: result for name, result in night.report.nodes.items() if name in nodes}
+    report = night.report
+    results = {name: result for name, result in report.nodes.items() if name in nodes}
+    members = {
+        group: [name for name in names if name in nodes] for group, names in report.members.items()
+    }
     return replace(
         night,
-        report=replace(night.report, nodes=results),
+        report=replace(report, nodes=results, members={g: m for g, m in members.items() if m}),
         changed=tuple(one for one in night.changed if one.node in nodes),
         accepted=tuple(pair for pair in night.accepted if pair[0].node in nodes),
         joined=tuple(name for name in night.joined if name in nodes),
@@ -169,11 +177,17 @@ def post(
     waiting, it does nothing.
     """
     mails = [
-        Outgoing(one.sender, one.route.to, one.message.as_bytes(policy=POLICY)) for one in found
+        Outgoing(one.sender, one.route.to, one.message.as_bytes(policy=POLICY))
+        for one in found
+        if one.route.to
     ]
     posted = deliver(mails, main, folder, now=now, say=say)
     if not found:
         return posted
+    for letter in found:
+        if letter.route.nodes is None and (where := chat.urls(main)):
+            trouble = chat.send(where, str(letter.message["Subject"]), letter.short)
+            posted = Posted((*posted.lines, *trouble), posted.complete and not trouble)
     last = _last(folder) | {_key(one.night.cluster, one.route): now for one in found}
     try:
         told = {key: when.isoformat() for key, when in last.items()}
@@ -226,7 +240,7 @@ def _letter(
     message.add_alternative(render.html(shown), subtype="html")
     if data is not None:
         message.add_attachment(data, maintype="text", subtype="html", filename=name)
-    return Letter(route, sender, message, night)
+    return Letter(route, sender, message, night, render.short(shown))
 
 
 def _address(text: str, name: str = "") -> Address:

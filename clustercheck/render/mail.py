@@ -27,7 +27,9 @@ NODES_LONGEST = 100  # characters of a node set
 MESSAGE_LONGEST = 400  # characters of what a finding says
 MOST_ENTRIES = 40  # of a section; the page has all of them
 NOTES = 20
+SHORT = 8  # entries in a chat
 
+ITSELF = "The sweep itself"  # what went wrong with it
 TITLES = {
     Kind.NEW: "New",
     Kind.WORSE: "Worse",
@@ -92,8 +94,7 @@ def content(
     page, whether it comes with the mail or why not. only: the nodes, where it is not about all.
     """
     headline = _headline(night)
-    facts = [_cut(trouble) for trouble in night.troubles[:NOTES]]
-    facts += [_compared(night), summary(night.report)]
+    facts = [_compared(night), summary(night.report)]
     passed, accepting = night.report.counts[Status.PASS], _passed(night)
     facts += [f"But for what is accepted, {accepting:,} pass."] if accepting != passed else []
     facts += [f"This mail is about {_set(only)} only."] if only else []
@@ -101,7 +102,9 @@ def content(
     facts += [f"note: {_cut(note)}" for note in night.report.notes[:NOTES]]
     if len(night.report.notes) > NOTES:
         facts.append(f"and {len(night.report.notes) - NOTES:,} notes more")
-    sections = [s for kind in TITLES if (s := _section(night, kind)).entries]
+    itself = tuple(Entry(None, "", _cut(trouble)) for trouble in night.troubles)
+    sections = [Section(ITSELF, itself[:NOTES], len(itself[NOTES:]))] if itself else []
+    sections += [s for kind in TITLES if (s := _section(night, kind)).entries]
     sections += [s for s in (_accepted(night), _nodes(night)) if s.entries]
     last = [attached] if attached else []
     last.append(_commands(night))
@@ -129,6 +132,23 @@ def text(shown: Content) -> str:
     for line in shown.last:
         lines += indented(line, WIDTH, "", "  ")
     return "\n".join(lines) + "\n"
+
+
+def short(shown: Content) -> str:
+    """A few lines for a chat: how it is as a whole, and what is new, a line each."""
+    titles = [ITSELF, *(TITLES[kind] for kind in WHOLE)]
+    entries = [e for section in shown.sections if section.title in titles for e in section.entries]
+    lines = [*shown.facts[: SHORT // 4]]
+    for entry in entries[:SHORT]:
+        status = entry.status.value.upper() if entry.status else ""
+        words = f"{status} {entry.name} on {entry.nodes}".strip() if entry.name else entry.nodes
+        more = (
+            f": {entry.message}" if entry.message else f", {entry.remark}" if entry.remark else ""
+        )
+        lines.append(words + more)
+    if len(entries) > SHORT:
+        lines.append(f"and {len(entries) - SHORT:,} more")
+    return "\n".join(lines)
 
 
 def html(shown: Content) -> str:

@@ -59,7 +59,7 @@ def _suite(result: NodeResult, report: Report) -> ElementTree.Element:
 
 
 def _totals(suites: Sequence[ElementTree.Element]) -> dict[str, str]:
-    names = ("tests", "failures", "errors", "skipped")
+    names = ("tests", "failures", "errors")
     return {name: str(sum(int(suite.get(name, "0")) for suite in suites)) for name in names}
 
 

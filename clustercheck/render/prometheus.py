@@ -74,7 +74,8 @@ class _Metrics(Collector):
             labels: tuple[str, ...] = (node, check, finding.code, finding.peer)
             base, factor = BASE.get(value.unit, ("", 1.0))
             labels = labels if base else (*labels, value.unit)
-            value = Quantity(value.number * factor, base, value.less_is_worse)
+            number = float(f"{value.number * factor:.12g}")  # 96.9 % are 0.969 and no more
+            value = Quantity(number, base, value.less_is_worse)
             known = worst.setdefault(base, {})
             if labels not in known or _badness(value) > _badness(known[labels]):
                 known[labels] = value

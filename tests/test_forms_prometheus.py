@@ -1,0 +1,125 @@
+"""Metrics: promtool and Prometheus's own parser read them, whatever nodes say."""
+
+import subprocess
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from prometheus_client.parser import text_string_to_metric_families
+
+from clustercheck.check import Finding, Quantity, Status, ok
+from clustercheck.render.escape import visible
+from clustercheck.render.prometheus import render
+from clustercheck.report import NodeResult, Report
+from tests.render.example import REPORT
+from tests.render.made_up import HOSTILE, reports
+from tools.fetch import TOOLS, CannotFetch, fetch
+
+
+def samples(report: Report) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
+    """What Prometheus would take in: by name and labels."""
+    found = {}
+    for family in text_string_to_metric_families(render(report)):
+        for sample in family.samples:
+            key = (sample.name.removeprefix("clustercheck_"), tuple(sorted(sample.labels.items())))
+            assert key not in found, "Prometheus refuses a whole file with a series told twice"
+            found[key] = sample.value
+    return found
+
+
+def value(*values: Quantity) -> dict[str, float]:
+    """The values of one node, by name and unit."""
+    findings = [ok("code", "well", value=one) for one in values]
+    report = replace(REPORT, nodes={"n1": NodeResult("n1", {"check": findings})})
+    return {
+        name + dict(labels).get("unit", ""): number
+        for (name, labels), number in samples(report).items()
+        if name.startswith("value")
+    }
+
+
+def test_the_example() -> None:
+    found = samples(REPORT)
+    assert found["run_timestamp_seconds", ()] == REPORT.started.timestamp()
+    assert found["run_duration_seconds", ()] == 10.4
+    assert found["run_complete", ()] == 1
+    assert found["run_exit_code", ()] == 2
+    assert found["nodes", (("status", "fail"),)] == 4
+    assert found["node_status", (("node", "gpu03"),)] == 4
+    assert found["node_duration_seconds", (("node", "gpu07"),)] == 10.02
+    assert found["check_status", (("check", "selinux"), ("node", "gpu15"))] == 2
+    assert found["check_status", (("check", "ntp"), ("node", "gpu01"))] == 0
+    assert found["check_status", (("check", "access"), ("node", "gpu07"))] == 3
+    assert ("check_status", (("check", "ntp"), ("node", "gpu07"))) not in found
+    labels = (("check", "ntp"), ("code", "offset"), ("node", "gpu09"), ("peer", ""))
+    assert found["value_seconds", labels] == 4.07
+
+
+def test_a_status_that_is_worse_is_a_larger_number() -> None:
+    """So that max() over nodes or checks is the worst."""
+    nodes = {
+        status.value: NodeResult(status.value, {"x": [Finding(status, "code", "said")]})
+        for status in Status
+    }
+    found = samples(replace(REPORT, nodes=nodes))
+    numbers = [found["node_status", (("node", status.value),)] for status in sorted(Status)]
+    assert numbers == sorted(numbers)
+    assert len(set(numbers)) == len(Status)
+
+
+def test_a_run_that_was_stopped_is_not_complete() -> None:
+    assert samples(replace(REPORT, stopped="interrupted"))["run_complete", ()] == 0
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ([Quantity(96.9, "%")], {"value_ratio": 0.969}),
+        ([Quantity(10, "ms")], {"value_seconds": 0.01}),
+        ([Quantity(112.5, "MB/s")], {"value_bytes_per_second": 112_500_000}),
+        ([Quantity(100, "Gb/s")], {"value_bytes_per_second": 12_500_000_000}),
+        ([Quantity(512, "B")], {"value_bytes": 512}),
+        ([Quantity(3, "processes")], {"valueprocesses": 3}),
+        ([Quantity(3, "")], {"value": 3}),
+        ([Quantity(5, "GB")], {"valueGB": 5}),
+        ([Quantity(float("nan"), "s"), Quantity(float("inf"), "s")], {}),
+        ([Quantity(-3, "s"), Quantity(2, "s")], {"value_seconds": -3}),
+        ([Quantity(70, "%", True), Quantity(20, "%", True)], {"value_ratio": 0.2}),
+        ([Quantity(1, "s"), Quantity(2, "B")], {"value_seconds": 1, "value_bytes": 2}),
+    ],
+)
+def test_values_are_in_base_units_and_of_several_the_worst_is_told(
+    values: list[Quantity], expected: dict[str, float]
+) -> None:
+    assert value(*values) == expected
+
+
+@settings(deadline=None, max_examples=40)
+@given(reports())
+def test_prometheus_reads_whatever_nodes_say(report: Report) -> None:
+    found = samples(report)
+    nodes = {dict(labels)["node"] for name, labels in found if name == "node_status"}
+    assert nodes == {visible(node) for node in report.nodes}
+
+
+@pytest.mark.timeout(300)  # it may have to be fetched
+def test_promtool_has_nothing_to_say_against_it() -> None:
+    try:
+        fetch("promtool")
+    except CannotFetch as why:
+        pytest.skip(str(why))
+    found = {
+        text: NodeResult(
+            text, {"x": [Finding(Status.PASS, text, text, None, text, Quantity(1, text))]}
+        )
+        for text in HOSTILE
+    }
+    for report in (REPORT, replace(REPORT, nodes=found)):
+        done = subprocess.run(
+            ["promtool", "check", "metrics"],
+            input=render(report),
+            env={"PATH": f"{TOOLS / 'promtool/usr/bin'}:/usr/bin:/usr/local/bin"},
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -6,11 +6,14 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+import jsonschema
 import pytest
 
+from clustercheck.render.json import schema
 from tests.host import Keys
 from tests.lab.cluster import Lab
 from tests.lab.joining import DIFFERENCES, specs
+from tests.lab.spec import HEAD, address
 
 PEERS = 5
 
@@ -22,14 +25,16 @@ def joining(possible: None, keys: Keys, tmp_path_factory: pytest.TempPathFactory
     made.close()
 
 
-def admitted(lab: Lab, name: str) -> tuple[int, dict[str, Any]]:
-    words = ["admit", name, "--like", f"node[01-{PEERS:02}]", "-i", str(lab.inventory)]
+def admitted(lab: Lab, name: str, *more: str) -> tuple[int, dict[str, Any]]:
+    words = ["admit", name, "--like", f"node[01-{PEERS:02}]", "-i", str(lab.inventory), *more]
     command = [sys.executable, "-m", "clustercheck", *words, "-F", str(lab.ssh_config)]
     done = subprocess.run(
         lab.in_head([*command, "--format", "json"]), capture_output=True, text=True, timeout=100
     )
     assert done.stdout, done.stderr
-    content: dict[str, Any] = json.loads(done.stdout)["candidates"][name]
+    written = json.loads(done.stdout)
+    jsonschema.Draft202012Validator(schema("admission")).validate(written)
+    content: dict[str, Any] = written["candidates"][name]
     return done.returncode, content
 
 
@@ -57,3 +62,22 @@ def test_ten_differences_are_named_in_order_and_nothing_else(joining: Lab) -> No
     )
     checks = dict.fromkeys(code.split(".")[0] for code in named)
     assert set(told["again"]) == set(checks)
+
+
+@pytest.mark.parametrize(
+    ("way", "code"),
+    [
+        (f"input priority 0; tcp dport 22 ip saddr != {address(HEAD)} drop", "reach.unreached"),
+        ("output priority 0; tcp dport 22 drop", "reach.reaches_none"),
+    ],
+)
+def test_it_must_be_reached_and_reach_the_others(joining: Lab, way: str, code: str) -> None:
+    """Either way, each by itself: that the admin's machine gets in says nothing of it."""
+    name = f"node{PEERS + 1:02}"
+    joining.run(name, f"nft 'table inet joins {{ chain one {{ type filter hook {way}; }}; }}'")
+    try:
+        status, told = admitted(joining, name, "-c", "reach")
+    finally:
+        joining.run(name, "nft delete table inet joins")
+    assert [brief(remark) for remark in told["remarks"]] == [f"fail {code}"]
+    assert (told["admit"], status) == (False, 2)

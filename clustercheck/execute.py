@@ -2,10 +2,9 @@
 
 import contextlib
 import os
-import shutil
 import sys
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,69 +25,11 @@ from clustercheck.run import Plan, Watch, workers
 from clustercheck.run import run as run_plan
 from clustercheck.script import build
 from clustercheck.transport import Transport
+from clustercheck.wanted import Limits as Limits
+from clustercheck.wanted import Way as Way
 
 if TYPE_CHECKING:
     from clustercheck.render.jsonl import Stream as JsonLines
-
-
-@dataclass(frozen=True)
-class Way:
-    """What the command line says about SSH.
-
-    defaults: user, port, key, jump and become, for nodes that say nothing themselves.
-    ssh: "paramiko", or "openssh" for this machine's own.
-    via: "ssh", or "srun" for steps of Slurm, for which of the rest only `become` counts.
-    """
-
-    defaults: Mapping[str, str | int]
-    ssh_config: Path | None
-    known_hosts: Path | None
-    host_keys: str
-    ssh: str
-    password: str = field(repr=False)
-    passphrase: str = field(repr=False)
-    connect_timeout: float
-    via: str = "ssh"
-
-    def __post_init__(self) -> None:
-        if self.via not in ("ssh", "srun"):
-            raise UsageError(f"--via is ssh or srun, not {self.via!r}")
-        if self.via == "srun" and not shutil.which("srun"):
-            raise UsageError("--via srun: there is no srun on this machine's PATH")
-        if self.host_keys not in ("strict", "accept-new"):
-            raise UsageError(f"--host-keys is strict or accept-new, not {self.host_keys!r}")
-        if self.ssh not in ("paramiko", "openssh"):
-            raise UsageError(f"--ssh is paramiko or openssh, not {self.ssh!r}")
-        if self.ssh == "openssh" and not shutil.which("ssh"):
-            raise UsageError("--ssh openssh: there is no ssh on this machine's PATH; install it")
-        if self.ssh == "openssh" and (self.password or self.passphrase):
-            raise UsageError(
-                "--ssh openssh: ssh takes no password or passphrase from here; load the key into "
-                "an agent"
-            )
-        become = self.defaults["become"]
-        if become not in ("", "sudo"):
-            raise UsageError(f"--become: sudo is the only way, not {become!r}")
-        # read as if empty, a name with a slip in it would be blamed on the nodes
-        if self.ssh_config and not self.ssh_config.expanduser().exists():
-            raise UsageError(
-                f"-F: there is no file {str(self.ssh_config)!r}; /dev/null stands for none"
-            )
-        known = self.known_hosts
-        if known and self.host_keys == "strict" and not known.expanduser().exists():
-            hint = "--host-keys accept-new would make it"
-            raise UsageError(f"--known-hosts: there is no file {str(known)!r}; {hint}")
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What the command line says about limits; 0 leaves one to us, None is no limit. Seconds."""
-
-    parallel: int
-    processes: int
-    node_seconds: float
-    max_seconds: float | None
-    heavy_parallel: int
 
 
 @dataclass(frozen=True)

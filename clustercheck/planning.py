@@ -21,6 +21,7 @@ from clustercheck.selection import select
 from clustercheck.settings import Inventory
 from clustercheck.transport import Transport
 from clustercheck.transport.here import Here
+from clustercheck.wanted import Wanted as Wanted
 
 HERE = Node("localhost", local=True)
 
@@ -37,24 +38,6 @@ MOST_PROCESSES = 4
 
 # What a node may take beyond its slowest probe: the connection, sudo, gathering.
 SECONDS_AROUND_PROBES = 15
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What the command line asks for; "" means that it does not say.
-
-    nodes, exclude: node sets as text; nodes is None where -w is not given, for an empty -w is an
-        empty shell variable and must not mean all. checks, skip: names joined by commas.
-    options: texts of -o. profile: its name; -c is nearer than the profile's checks.
-    """
-
-    inventory: Path | None = None
-    nodes: str | None = None
-    exclude: str = ""
-    checks: str = ""
-    skip: str = ""
-    options: Sequence[str] = ()
-    profile: str = ""
 
 
 @dataclass(frozen=True)

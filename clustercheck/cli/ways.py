@@ -31,7 +31,7 @@ from clustercheck.cli.arguments import (
 from clustercheck.errors import UsageError
 
 if TYPE_CHECKING:
-    from clustercheck.execute import Limits, Way
+    from clustercheck.wanted import Limits, Way
 
 
 def way(
@@ -50,9 +50,9 @@ def way(
     connect_timeout: ConnectTimeoutOption = 0,
 ) -> "Way":
     """How nodes are reached. Asks for a password where that is wanted."""
-    from clustercheck import execute
+    from clustercheck.wanted import Way
 
-    return execute.Way(
+    return Way(
         defaults={"user": user, "port": port, "key": key, "jump": jump, "become": become},
         ssh_config=ssh_config,
         known_hosts=known_hosts,
@@ -73,9 +73,9 @@ def limits(
     heavy_parallel: HeavyParallelOption = 1,
 ) -> "Limits":
     """All limits, for a command that asks many nodes."""
-    from clustercheck import execute
+    from clustercheck.wanted import Limits
 
-    return execute.Limits(parallel, processes, timeout, max_time or None, heavy_parallel)
+    return Limits(parallel, processes, timeout, max_time or None, heavy_parallel)
 
 
 def few_limits(timeout: TimeoutOption = 0, max_time: MaxTimeOption = 0) -> "Limits":

@@ -450,7 +450,7 @@ def _report(database: sqlite3.Connection, number: int) -> Report:
         checks=json.loads(checks),
         nodes={name: NodeResult(name, findings, times[name]) for name, findings in found.items()},
         stopped=stopped,
-        notes=json.loads(notes),
+        notes=tuple(json.loads(notes)),
     )
 
 

@@ -50,7 +50,7 @@ types: .venv/ready
 
 shell: .venv/ready
 	@echo '== make shell: shellcheck'
-	@.venv/bin/shellcheck .ci/run tests/*.sh tests/lab/*.sh tools/*.sh
+	@.venv/bin/shellcheck .ci/run integrations/slurm/preamble.sh integrations/slurm/sbatch-gated tests/*.sh tests/lab/*.sh tools/*.sh
 	@# Parts of one script: what one of them uses or never calls, another gives or does.
 	@.venv/bin/shellcheck --exclude=SC2154,SC2329 clustercheck/*.sh
 

@@ -118,25 +118,41 @@ def test_nodes_that_fail_at_the_same_moment_keep_to_the_share(
     assert len(drained) == 2
 
 
-def test_as_a_prolog_it_keeps_the_job_away(
-    make_slurm: MakeSlurm, shared_slurm: SlurmCluster, site: Path, tmp_path: Path
-) -> None:
-    """The node is drained with our reason, and not with Slurm's "Prolog error"."""
-    prolog = tmp_path / "prolog"
-    words = f"--clustercheck '{CLUSTERCHECK}' --inventory '{site}/inventory.ini' --checks site"
-    variables = [f"{name}='{shared_slurm.env[name]}'" for name in ("PATH", "LD_LIBRARY_PATH")]
-    prolog.write_text(
+def program_file(slurm: SlurmCluster, site: Path, *words: str) -> None:
+    """What slurm.conf names: the health of n1, with the check of the site."""
+    path = site / "new"
+    variables = [f"{name}='{value}'" for name, value in slurm.env.items()]
+    command = f"--clustercheck '{CLUSTERCHECK}' --inventory '{site}/inventory.ini' --checks site"
+    path.write_text(
         "#!/bin/sh\n[ $SLURMD_NODENAME = n1 ] || exit 0\n"
         f"export {' '.join(variables)}\n"
-        f"exec '{sys.executable}' '{PROGRAM}' --prolog {words} 2>>'{tmp_path}/said'\n"
+        f"exec '{sys.executable}' '{PROGRAM}' {command} {' '.join(words)} 2>>'{site}/said'\n"
     )
-    prolog.chmod(0o755)
+    path.chmod(0o755)
+    path.replace(site / "program")
+
+
+def test_slurmd_calls_it(make_slurm: MakeSlurm, site: Path) -> None:
+    program = site / "program"
     (site / "flag").write_text("2")
     slurm = make_slurm(
-        f"Prolog={prolog}",
+        f"HealthCheckProgram={program}", "HealthCheckInterval=1", "HealthCheckNodeState=ANY"
+    )
+    program_file(slurm, site)
+    slurm.until(lambda: of(slurm, "n1") == ("drained", "clustercheck: site.critical"))
+    (site / "flag").write_text("0")
+    slurm.until(lambda: of(slurm, "n1") == ("idle", "none"))
+
+
+def test_as_a_prolog_it_keeps_the_job_away(make_slurm: MakeSlurm, site: Path) -> None:
+    """The node is drained with our reason, and not with Slurm's "Prolog error"."""
+    (site / "flag").write_text("2")
+    slurm = make_slurm(
+        f"Prolog={site}/program",
         "PrologFlags=Alloc",
         "SchedulerParameters=nohold_on_prolog_fail",
     )
+    program_file(slurm, site, "--prolog")
     job = slurm.sbatch("hostname; echo ran on $SLURMD_NODENAME", "-N1")
     slurm.until(lambda: of(slurm, "n1")[0].startswith("drain"))
     assert of(slurm, "n1")[1] == "clustercheck: site.critical"

@@ -5,8 +5,6 @@ changes a shipped one: what it names takes the place of what is shipped.
 """
 
 import dataclasses
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -14,6 +12,7 @@ from typing import Any
 
 from clustercheck import __version__
 from clustercheck.check import AnyCheck, Finding, Status
+from clustercheck.digest import canonical, hash_of
 from clustercheck.report import NodeResult, Report
 from clustercheck.settings import Layer, Profile, Setting
 
@@ -93,20 +92,10 @@ def digest(
     options: dict[str, list[str]] = {}
     for check in sorted(checks):
         distinct = {id(of): of for of in (options_of(check, node) for node in nodes)}
-        texts = {_canonical(dataclasses.asdict(of)) for of in distinct.values()}
+        texts = {canonical(dataclasses.asdict(of)) for of in distinct.values()}
         options[check] = sorted(texts)
     whole = {"version": __version__, "options": options, "fail_on": sorted(set(fail_on))}
     return hash_of(whole)
-
-
-def hash_of(value: object) -> str:
-    """The number of a value, "sha256:…": of the same JSON it is the same."""
-    data = _canonical(value).encode("utf-8", "backslashreplace")
-    return f"sha256:{hashlib.sha256(data).hexdigest()}"
-
-
-def _canonical(value: object) -> str:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
 
 
 def strict(result: NodeResult, fail_on: Sequence[str]) -> NodeResult:

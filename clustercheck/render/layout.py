@@ -2,8 +2,6 @@
 
 import re
 
-from wcwidth import wcswidth
-
 # A word with the blank or, in a list of names, the comma that it ends with; a number goes with its
 # unit.
 _UNIT = r"(?:%|[mµn]?s|min|h|days|[KMGT]?i?B|[KMGT]B/s)"
@@ -12,7 +10,11 @@ _WORD = re.compile(rf"(?:[^ ,]*\d {_UNIT}(?![\w/])|)[^ ,]*(?:,| +|$)")
 
 def wide(text: str) -> int:
     """Columns that `text` takes on a terminal; it must be free of control characters."""
-    return len(text) if text.isascii() else max(0, wcswidth(text))
+    if text.isascii():
+        return len(text)
+    from wcwidth import wcswidth  # not at the top: its tables take their time
+
+    return max(0, wcswidth(text))
 
 
 def wrap(text: str, width: int) -> list[str]:

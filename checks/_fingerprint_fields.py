@@ -153,7 +153,6 @@ GPU_SETTINGS = frozenset(kind.start for kind in KINDS if kind.remedy is SAME_GPU
 
 
 MOST_LINES = 2000  # an honest node has some hundred
-MOST_TEXT = 15_900  # the probe cuts it off at 16,000 bytes, in the middle of a line
 LONGEST_LINE = 4096  # a kernel's command line has 2,048 at most
 
 
@@ -165,19 +164,16 @@ def fields(facts: Facts) -> dict[str, str]:
     """
     found: dict[str, list[str]] = {}
     lines = facts["fields"].rstrip("\n").split("\n")
-    if is_cut(facts):
-        lines.pop()
     for line in lines[:MOST_LINES]:
         name, value = _read(line[:LONGEST_LINE])
-        if value:
+        if value and name != "cut":
             found.setdefault(name, []).append(value)
     return {name: _joined(name, values) for name, values in found.items()}
 
 
 def is_cut(facts: Facts) -> bool:
     """Was there more than the probe tells?"""
-    text = facts["fields"]
-    return len(text) >= MOST_TEXT / 4 and len(text.encode("utf-8", "replace")) >= MOST_TEXT
+    return facts["fields"].rstrip("\n").endswith("\ncut yes")
 
 
 def _joined(name: str, values: list[str]) -> str:

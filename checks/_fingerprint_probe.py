@@ -379,5 +379,8 @@ fi
     files
     versions
     mounts # last: where an automounter has hundreds, what does not fit is mounts
-} | head -c 16000 | lines fields
+} | awk -v each=$((${#cc_mark} + 16)) '
+    { size += length($0) + each }
+    size <= 15000 { print; next }
+    !cut { cut = 1; print "cut yes" }' | lines fields
 """

@@ -13,8 +13,8 @@ from typing import Literal
 
 from clustercheck import reach
 from clustercheck.check import Finding, Remedy, Status, fail, unknown
+from clustercheck.digest import hash_of
 from clustercheck.fold import fold
-from clustercheck.profile import hash_of
 from clustercheck.report import COMMON_NODES, NodeResult, Report, groups
 
 SLURM = "slurm"
@@ -381,6 +381,7 @@ class Verdict:
     profile: its name, or "" for none. digest: of how nodes are judged.
     slurm: None where there is no Slurm.
     notes: what else the reader ought to know.
+    lines: for the job's shell, which takes over what has become of the job.
     """
 
     decision: Decision
@@ -393,3 +394,4 @@ class Verdict:
     fingerprint: Fingerprint | None = None
     slurm: SlurmWords | None = None
     notes: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()

@@ -4,11 +4,12 @@ Where all that is wanted was asked a short while ago and still holds, no node is
 loaded: what needs the checks or the inventory is in `_Asking`.
 """
 
+import contextlib
 import os
 import secrets
 import shutil
 import sys
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -61,6 +62,8 @@ class Asked:
     partition: "" where it is not by Slurm's partition. need: 0 for all nodes but the spares.
     max_age: seconds. cache: its folder, None for the user's own.
     codes: exit codes in place of the gate's own, by answer.
+    shrink: the job gives back all nodes but those that are chosen. requeue: how often the job may
+        be started again without what failed, None for not at all.
     """
 
     partition: str
@@ -73,6 +76,8 @@ class Asked:
     form: str
     output: Path | None
     codes: Mapping[Answer, int]
+    shrink: bool
+    requeue: int | None
     verbose: int
 
     def __post_init__(self) -> None:
@@ -81,6 +86,14 @@ class Asked:
             raise UsageError(f"--format: there is no form {self.form!r}{hint}")
         if self.on_unknown not in get_args(OnUnknown):
             raise UsageError(f"--on-unknown is go or no-go, not {self.on_unknown!r}")
+
+        if self.shrink and self.form != "env":
+            raise UsageError(
+                "--shrink: the job's shell has to know of it; write --format env and evaluate that"
+            )
+        if (self.shrink or self.requeue is not None) and not os.environ.get(JOB):
+            word = "--shrink" if self.shrink else "--requeue"
+            raise UsageError(f"{word}: this is not inside a job of Slurm (${JOB} is not set)")
 
     def need_of(self, nodes: int) -> Need:
         """What is needed of so many nodes. Raises UsageError where there are not so many."""
@@ -114,16 +127,22 @@ def exit_code_of(texts: Sequence[str]) -> dict[Answer, int]:
     return found
 
 
+@contextlib.contextmanager
+def never_silent(form: str) -> Iterator[None]:
+    """Whatever ends it: who reads our words, and not our exit code, must not take silence for a
+    go."""
+    try:
+        yield
+    except BaseException:
+        sys.stdout.write(render.refused(form))
+        raise
+
+
 def gate(asked: Asked, wanted: "Wanted", way: "Way", limits: "Limits") -> int:
     """Ask what is not known, decide, and hand out the verdict."""
-    try:
-        if asked.output:
-            check_writable(asked.output)
-        verdict = _verdict(asked, wanted, way, limits)
-    except BaseException:
-        # whoever reads our words and not our exit code must not take silence for a go
-        sys.stdout.write(render.refused(asked.form))
-        raise
+    if asked.output:
+        check_writable(asked.output)
+    verdict = _verdict(asked, wanted, way, limits)
     _hand_out(verdict, asked)
     own = exit_codes.OF_ANSWER[verdict.decision.answer.value]
     return asked.codes.get(verdict.decision.answer, own)
@@ -134,7 +153,8 @@ def _verdict(asked: Asked, wanted: "Wanted", way: "Way", limits: "Limits") -> Ve
     answer = slurm_nodes.ask()
     asking = _Asking(asked, wanted, way, limits, answer)
     need = Need(asked.need, asked.spare, asked.on_unknown)
-    if answer.trouble and (asked.partition or asked.form == "args"):
+    for_slurm = asked.form == "args" or asked.shrink or asked.requeue is not None
+    if answer.trouble and (asked.partition or for_slurm):
         why = f"Slurm's controller cannot be asked: {answer.trouble}"
         return _made(asked, wanted.profile, cannot_decide(need, why), began)
     cache = Cache(asked.cache or default_folder())
@@ -150,9 +170,14 @@ def _verdict(asked: Asked, wanted: "Wanted", way: "Way", limits: "Limits") -> Ve
     trouble = {name: node.trouble for name, node in known.items()}
     first = known if outcome.slurm.nodes else None
     decision = decide(outcome.kept.report, need, trouble, first)
-    words = None
+    words: SlurmWords | None = None
+    lines: Sequence[str] = ()
     if outcome.slurm.nodes:
         names = {name: node.name for name, node in known.items()}
+        if asked.shrink or asked.requeue is not None:
+            from clustercheck import gate_job
+
+            decision, lines = gate_job.act(decision, names, asked.shrink, asked.requeue)
         # with some of a partition left aside, Slurm is told which nodes to take
         words = slurm_words(decision, names, "" if wanted.exclude else asked.partition)
         decision, words = _enough_for_slurm(decision, words, asked.form)
@@ -168,6 +193,7 @@ def _verdict(asked: Asked, wanted: "Wanted", way: "Way", limits: "Limits") -> Ve
         fingerprint(outcome.kept.fields, decision),
         words,
         tuple(_notes(outcome, cache, words)),
+        tuple(lines),
     )
 
 
@@ -272,6 +298,8 @@ class _Asking:
         if asked.partition:
             if wanted.nodes is not None:
                 raise UsageError("give one of -w and --partition")
+            if asked.shrink or asked.requeue is not None:
+                raise UsageError("--shrink and --requeue are about the job's nodes, no partition's")
             if not answer.trouble:
                 self.of_slurm = nodes_of_partition(answer, asked.partition)
         elif wanted.nodes is None and os.environ.get(JOB):

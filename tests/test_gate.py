@@ -178,6 +178,40 @@ def test_in_a_job_it_is_about_the_nodes_of_the_job(gate: Gate, slurm: SlurmClust
     assert sorted(others) == ["on n3", "on n4"]
 
 
+def test_a_job_gives_its_bad_nodes_back(gate: Gate, slurm: SlurmCluster) -> None:
+    line = " ".join([*gate.words, "--need", "2", "--shrink", "--format", "env"])
+    job = slurm.sbatch(
+        f"""said=$({line} 2>gate.err) || exit 9
+        eval "$said"
+        echo "$CC_VERDICT $CC_NODELIST $SLURM_JOB_NODELIST"
+        srun sh -c 'echo "on $SLURMD_NODENAME"'""",
+        "--nodelist=n[1-4]",
+        f"--chdir={slurm.home}",
+    )
+    assert slurm.wait(job) == "COMPLETED", (slurm.home / "gate.err").read_text()
+    first, *others = slurm.output(job).splitlines()
+    assert first == "go n[1,3] n[1,3]"
+    assert sorted(others) == ["on n1", "on n3"]
+    assert "n[2,4] given back" in (slurm.home / "gate.err").read_text()
+
+
+def test_a_job_with_too_few_good_nodes_starts_again_without_the_bad_ones(
+    gate: Gate, slurm: SlurmCluster
+) -> None:
+    line = " ".join([*gate.words, "--requeue", "1", "--format", "env"])
+    job = slurm.sbatch(
+        f"""said=$({line} 2>>gate.err) || sleep 30
+        eval "$said"
+        echo "$SLURM_JOB_NODELIST $CC_VERDICT"
+        """,
+        *("-N3", "--exclude=n[1,5]", f"--chdir={slurm.home}", "--open-mode=append"),
+    )
+    slurm.until(lambda: slurm.output(job).endswith("go\n") or slurm.state(job) == "FAILED")
+    assert slurm.output(job).splitlines()[-1] == "n[3-4,6] go"
+    assert slurm.field(job, "Restarts") == "1"
+    assert f"job {job} starts again without n[1-2,5]" in (slurm.home / "gate.err").read_text()
+
+
 def test_the_nodes_of_a_partition(gate: Gate) -> None:
     done = gate("--partition", "main", "--need", "4", "--format", "args")
     assert done.out == "--partition=main\n--exclude=n2,n5\n"
@@ -203,6 +237,8 @@ def test_the_nodes_of_a_partition(gate: Gate) -> None:
         (("-w", "n1", "--spare", "1"), 64, "--spare 1: the set has 1, and none would be left"),
         (("-w", "n1", "--partition", "main"), 64, "give one of -w and --partition"),
         (("-w", "n1", "--skip", "tmp,selinux,cpu"), 64, "no check is left"),
+        (("-w", "n1", "--requeue", "1"), 64, "--requeue: this is not inside a job of Slurm"),
+        (("-w", "n1", "--shrink"), 64, "--shrink: the job's shell has to know of it"),
         (("-w", "n1!n1"), 64, "-w 'n1!n1' selects no node"),
         (("-w", ""), 64, "-w '' selects no node"),
     ],
@@ -240,5 +276,5 @@ def test_with_the_controller_down_nothing_is_decided_that_rests_on_it(
     # of nodes that are named the rest can be told
     found = json.loads(done[2].out)
     assert (found["verdict"], found["slurm"]) == ("go", None)
-    assert "nodes are asked themselves when they booted" in found["notes"][0]
+    assert "they are asked themselves" in found["notes"][0]
     assert gate.new_connections() == ["n1"]

@@ -19,7 +19,7 @@ from clustercheck.cli.arguments import (
 )
 
 if TYPE_CHECKING:
-    from clustercheck.execute import Limits, Way
+    from clustercheck.wanted import Limits, Way
 
 
 @app.command()
@@ -87,6 +87,19 @@ def gate(
         list[str] | None,
         typer.Option("--exit", metavar="no-go=CODE", help="Another exit code (repeatable)."),
     ] = None,
+    shrink: Annotated[
+        bool,
+        typer.Option("--shrink", help="Let the job give back all nodes but the chosen ones."),
+    ] = False,
+    requeue: Annotated[
+        int | None,
+        typer.Option(
+            "--requeue",
+            min=0,
+            metavar="N",
+            help="Start the job again without what failed, N times at most.",
+        ),
+    ] = None,
     form: Annotated[
         str,
         typer.Option(
@@ -112,23 +125,26 @@ def gate(
     Exit code: 0 go, 1 no-go, 75 too little is known; 64 wrong usage, 78 wrong configuration.
     """
     from clustercheck import gate as command
-    from clustercheck import planning
+    from clustercheck.wanted import Wanted
 
     ways.log(verbose)
-    asked = command.Asked(
-        partition=partition,
-        need=need or 0,
-        spare=spare,
-        on_unknown=on_unknown,  # type: ignore[arg-type] # which Asked looks at
-        suspect_percent=suspect,
-        max_age=command.seconds(max_age),
-        cache=cache,
-        form=form,
-        output=output,
-        codes=command.exit_code_of(codes or ()),
-        verbose=verbose,
-    )
-    options = tuple(option or ())
-    wanted = planning.Wanted(inventory, nodes, exclude, checks, skip, options, profile)
-    ways.stop_with_report()
-    return command.gate(asked, wanted, way, limits)
+    with command.never_silent(form):
+        asked = command.Asked(
+            partition=partition,
+            need=need or 0,
+            spare=spare,
+            on_unknown=on_unknown,  # type: ignore[arg-type] # which Asked looks at
+            suspect_percent=suspect,
+            max_age=command.seconds(max_age),
+            cache=cache,
+            form=form,
+            output=output,
+            codes=command.exit_code_of(codes or ()),
+            shrink=shrink,
+            requeue=requeue,
+            verbose=verbose,
+        )
+        options = tuple(option or ())
+        wanted = Wanted(inventory, nodes, exclude, checks, skip, options, profile)
+        ways.stop_with_report()
+        return command.gate(asked, wanted, way, limits)

@@ -10,7 +10,6 @@ import shlex
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from typing import Any
-from xml.sax.saxutils import quoteattr
 
 from clustercheck.decision import Answer, Drift, Fingerprint, Reason, Verdict
 from clustercheck.fold import fold, shorten
@@ -38,7 +37,8 @@ def render(verdict: Verdict, form: str, *, width: int = 100) -> str:
         return dumps(as_json(verdict)) + "\n"
     if form == "env":
         pairs = _variables(verdict)
-        return "".join(f"{name}={shlex.quote(value)}\n" for name, value in pairs)
+        lines = [*(f"{name}={shlex.quote(value)}" for name, value in pairs), *verdict.lines]
+        return "".join(f"{line}\n" for line in lines)
     if form == "args":
         return "".join(f"{word}\n" for word in _args(verdict))
     if form == "list":
@@ -304,6 +304,8 @@ def _about(reason: Reason) -> str:
 
 
 def _attribute(text: str) -> str:
+    from xml.sax.saxutils import quoteattr  # loads half of the network's modules
+
     return quoteattr(visible(text))
 
 

@@ -11,6 +11,7 @@ nothing outside this folder is changed, no service is started, and root is not n
     .tools/slurm                                Slurm and Munge
     .tools/chromium                             a browser without a window; fetched when asked for
     .tools/mail                                 a sendmail program; likewise
+    .tools/units                                what reads units as systemd does; likewise
     .tools/promtool                             what reads metrics as Prometheus does; likewise
     .tools/guest                                a Linux kernel that runs as a process, with NFS and
                                                 SELinux; large, so fetched only when asked for
@@ -85,6 +86,7 @@ WANTED = {
     },
     "mail": {"msmtp": "msmtp"},
     "ntpsec": {"ntpd": "ntpsec", "ntpq": "ntpsec"},
+    "units": {"systemd-analyze": "systemd"},
     "plugins": dict.fromkeys(
         ("check_disk", "check_load", "check_procs"), "monitoring-plugins-basic"
     ),
@@ -92,7 +94,7 @@ WANTED = {
 }
 
 # What is fetched only by its name.
-ON_DEMAND = {"chromium", "guest", "mail", "promtool"}
+ON_DEMAND = {"chromium", "guest", "mail", "promtool", "units"}
 
 # Where commands of a layer may be, below it.
 FOLDERS = ("usr/bin", "usr/sbin", "usr/lib/nagios/plugins")

@@ -14,7 +14,7 @@ from clustercheck.cli.app import app
 from clustercheck.errors import ConfigError, UsageError
 
 # The files of commands, in the order in which --help has them.
-COMMANDS = ("run", "admit", "gate", "sweep", "history", "diff", "judge", "tell")
+COMMANDS = ("run", "admit", "gate", "sweep", "history", "schedule", "diff", "judge", "tell")
 
 for _name in COMMANDS:
     import_module(f"clustercheck.cli.{_name}")

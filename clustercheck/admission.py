@@ -64,7 +64,8 @@ class Admission:
     remarks: the cause before what follows from it.
     tasks: what to do, in the order in which to do it.
     again: the checks to be run again afterwards.
-    passed: checks without a remark. skipped: reason by check.
+    passed: checks without a remark, judged whole. skipped: reason by check. blocked: by check, what is not judged
+        because of another failure.
     like: existing nodes that it was compared with; those that did not answer are in `silent`.
     kinds: the kinds of machines that these nodes and the candidate are, each with its existing
         nodes; the candidate's own is the first. Empty where the nodes' kinds were not asked for.
@@ -82,6 +83,7 @@ class Admission:
     silent: tuple[str, ...]
     alone: str
     kinds: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    blocked: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def admitted(self) -> bool:
@@ -145,19 +147,37 @@ def _admission(
     if result.status is Status.SKIP:
         status = Status.SKIP
     blamed = {remark.check for remark in remarks}
+    blocked = _blocked(result)
     return Admission(
         node,
         status,
         tuple(remarks),
         tuple(_tasks(remarks)),
-        tuple(name for name in checks if name in blamed),
-        tuple(c for c, s in statuses.items() if Status.PASS in s and c not in blamed),
-        {c: result.findings[c][0].message for c, s in statuses.items() if s == {Status.SKIP}},
+        tuple(name for name in checks if name in blamed or name in blocked),
+        tuple(
+            check
+            for check, found in statuses.items()
+            if Status.PASS in found and check not in blamed and check not in blocked
+        ),
+        {
+            check: result.findings[check][0].message
+            for check, found in statuses.items()
+            if found == {Status.SKIP} and check not in blocked
+        },
         like,
         silent,
         alone,
         _kinds(report, node, like),
+        blocked,
     )
+
+
+def _blocked(result: NodeResult) -> dict[str, str]:
+    found = {
+        check: [f.message for f in findings if f.code == "blocked" and not f.peer]
+        for check, findings in result.findings.items()
+    }
+    return {check: ", ".join(messages) for check, messages in found.items() if messages}
 
 
 def _kinds(report: Report, node: str, like: Sequence[str]) -> dict[str, tuple[str, ...]]:

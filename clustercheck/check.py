@@ -205,7 +205,7 @@ class Check(Generic[OptionsT]):
     after: checks whose FAIL on the node makes this one SKIP ("blocked by …").
     follows: codes of this check that are only what follows from a FAIL of other checks on the
         node: by code, their names or one of their findings ("munge", "mounts.read_only"). What
-        is so is SKIP ("blocked by …"); the check's other findings stand.
+        is so is SKIP ("state: blocked by …"); the check's other findings stand.
     clock: wants the facts "clock.offset" and "clock.uncertainty": seconds by which the node's
         clock is ahead of this machine's, measured over the channel.
     probe_peers: the probe is told names of other nodes in $PEERS, one a line, and in $HOSTS and

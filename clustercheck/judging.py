@@ -198,7 +198,7 @@ def _put_down(node: str, checks: Mapping[str, AnyCheck], results: dict[str, Node
                 names = dict.fromkeys(
                     cause if cause.startswith(own) else cause.partition(".")[0] for cause in causes
                 )
-                f = skip("blocked", f"blocked by {', '.join(names)}", peer=f.peer)
+                f = skip("blocked", f"{f.code}: blocked by {', '.join(names)}", peer=f.peer)
             if f not in found or f.code != "blocked":
                 found.append(f)
         if found != result.findings[name]:

@@ -96,6 +96,22 @@ def test_the_cause_stands_before_what_follows_from_it() -> None:
     assert exit_code([found]) == 2
 
 
+def test_what_follows_from_a_failure_is_run_again_as_well() -> None:
+    bad: Found = {
+        "munge": [fail("same_key", "another key", SAME)],
+        "slurm": [ok("slurmd", "runs"), skip("blocked", "state: blocked by munge")],
+        "processes": [skip("blocked", "blocked by nfs")],
+        "ntp": [skip("blocked", "not to be reached from here either", peer="a9")],
+    }
+    found = one({"new": bad, "a1": GOOD})
+    assert found.again == ("munge", "processes", "slurm")
+    assert text(found).endswith(
+        "\n\nNot judged before that is mended: slurm (state: blocked by munge); processes"
+        " (blocked by nfs)\nDoes not apply: ntp (not to be reached from here either)\n"
+    )
+    assert told(found)["blocked"]["processes"] == "blocked by nfs"
+
+
 def test_what_existing_nodes_say_of_it_counts() -> None:
     hole = warn("hole", "large packets vanish", SAME, peer="new")
     differs = fail("differs", "new has no address here", NAMES)

@@ -93,7 +93,8 @@ def test_what_only_follows_from_a_failure_is_put_down_to_it_and_the_rest_stands(
     found = told(run(plan(checks, 3), Watch()))
     assert found["n0"] == [*whole, "pass cause.found: it said yes"]
     assert found["n1"] == [
-        "skip symptom.blocked: blocked by cause",
+        "skip symptom.blocked: state: blocked by cause",
+        "skip symptom.blocked: answer: blocked by cause",
         "warn symptom.file: differs",
         "pass cause.found: it said yes",
         "fail cause.key: another",

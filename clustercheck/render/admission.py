@@ -1,6 +1,6 @@
 """Whether nodes may join, as text, Markdown and JSON."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from clustercheck import __version__
@@ -49,11 +49,13 @@ def _text(one: Admission, again: str, width: int) -> str:
         lines += indented(visible(_for(task)), width, "   ", "     ")
     if one.again:
         lines += ["", "Then", f"   {visible(_command(one, again))}"]
+    if one.blocked:
+        text = f"Not judged before that is mended: {_reasons(one.blocked)}"
+        lines += ["", *indented(visible(text), width, "", "  ")]
     if one.passed:
         lines += ["", *indented(visible(f"Passed: {', '.join(one.passed)}"), width, "", "  ")]
     if one.skipped:
-        reasons = "; ".join(f"{check} ({why})" for check, why in one.skipped.items())
-        lines += indented(visible(f"Does not apply: {reasons}"), width, "", "  ")
+        lines += indented(visible(f"Does not apply: {_reasons(one.skipped)}"), width, "", "  ")
     return "\n".join(lines) + "\n"
 
 
@@ -66,6 +68,10 @@ def _said(remark: Remark) -> str:
     by = f" (so says {_names(remark.by)})" if remark.by else ""
     peer = f" (peer {remark.finding.peer})" if remark.finding.peer and not remark.by else ""
     return f"{remark.finding.message}{peer}{by}"
+
+
+def _reasons(by_check: Mapping[str, str]) -> str:
+    return "; ".join(f"{check} ({why})" for check, why in by_check.items())
 
 
 def _names(names: Sequence[str]) -> str:
@@ -104,6 +110,8 @@ def _markdown(one: Admission, again: str) -> str:
         lines.append(f"   {markdown(_for(task))}")
     if one.again:
         lines += ["", f"Then: `{_command(one, again)}`"]
+    if one.blocked:
+        lines += ["", markdown(f"Not judged before that is mended: {_reasons(one.blocked)}")]
     if one.passed:
         lines += ["", markdown(f"Passed: {', '.join(one.passed)}")]
     return "\n".join(lines) + "\n"
@@ -151,6 +159,7 @@ def _one(one: Admission) -> dict[str, Any]:
             for task in one.tasks
         ],
         "again": [sound(name) for name in one.again],
+        "blocked": {sound(check): sound(why) for check, why in one.blocked.items()},
         "passed": [sound(name) for name in one.passed],
         "skipped": {sound(check): sound(why) for check, why in one.skipped.items()},
     }

@@ -62,6 +62,8 @@ def test_ten_differences_are_named_in_order_and_nothing_else(joining: Lab) -> No
     )
     checks = dict.fromkeys(code.split(".")[0] for code in named)
     assert set(told["again"]) == set(checks)
+    # That Slurm has not heard of the node is no finding beside the wrong key.
+    assert told["blocked"] == {"slurm": "state: blocked by munge"}
 
 
 @pytest.mark.parametrize(

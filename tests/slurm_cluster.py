@@ -284,7 +284,7 @@ class SlurmCluster:
         while not holds():
             if time.monotonic() > end:
                 logs = sorted(self.folder.glob("*.log"))
-                said = [f"{log.name}:\n{log.read_text()[-1500:]}" for log in logs]
+                said = [f"{log.name}:\n{log.read_text()[-500:]}" for log in logs]
                 raise AssertionError("\n".join([*said, self.scontrol("show", "node", "-o")]))
             time.sleep(0.05)
 

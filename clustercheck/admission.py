@@ -64,8 +64,8 @@ class Admission:
     remarks: the cause before what follows from it.
     tasks: what to do, in the order in which to do it.
     again: the checks to be run again afterwards.
-    passed: checks without a remark, judged whole. skipped: reason by check. blocked: by check, what is not judged
-        because of another failure.
+    passed: checks without a remark, judged whole. skipped: reason by check. blocked: by check,
+        what is not judged because of another failure.
     like: existing nodes that it was compared with; those that did not answer are in `silent`.
     kinds: the kinds of machines that these nodes and the candidate are, each with its existing
         nodes; the candidate's own is the first. Empty where the nodes' kinds were not asked for.

@@ -1,11 +1,13 @@
 """What the gate does in a job of Slurm's where it was told to: give nodes back, or start again."""
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from clustercheck import slurm_job
 from clustercheck.decision import Answer, Decision
 from clustercheck.fold import fold
+from clustercheck.render.escape import visible
 from clustercheck.slurm_job import Job, JobTrouble
 
 
@@ -34,6 +36,9 @@ def _act(
     # of what is not known nobody can say that another start would do better
     again = decision.answer is Answer.NO_GO or (go and shrink and slurm_job.must_leave(job, able))
     if again and most is not None and bad:
+        # told before: Slurm ends this process with the job
+        without = f"no-go: {decision.why}; job {job.ident} is to start again without {fold(bad)}"
+        print(visible(without), file=sys.stderr, flush=True)
         return _closed(decision, slurm_job.requeue(job, bad, most)), ()
     if not (go and shrink):
         return decision, ()

@@ -24,7 +24,7 @@ CRON_FOLDER = Path("/etc/cron.d")
 RUNS_SYSTEMD = Path("/run/systemd/system")  # is there where systemd runs (sd_booted(3))
 
 NICE = 10
-TO_END = 600  # seconds beyond --max-time for history, page and mail
+TO_END = 240  # seconds beyond --max-time for history and page, and then a mail has its own
 
 _TIME = re.compile(r"([01]?[0-9]|2[0-3]):([0-5][0-9])")
 _USER = re.compile(r"[a-z_][a-z0-9_.-]{0,31}\$?")
@@ -47,14 +47,17 @@ class Asked:
 
 @dataclass(frozen=True)
 class Job:
-    """A sweep as it is to be started. words: the command. mails: somebody is told by mail."""
+    """A sweep as it is to be started.
+
+    words: the command. seconds: after which it must have ended by itself. mails: somebody is told.
+    """
 
     name: str
     cluster: str
     words: tuple[str, ...]
     hour: int
     minute: int
-    max_seconds: int
+    seconds: int
     mails: bool
 
 
@@ -99,7 +102,7 @@ def _job(asked: Asked, inventory: Path | None) -> Job:
         words=(*command(), "sweep", "-i", path, "--max-time", str(asked.max_seconds)),
         hour=int(at[1]),
         minute=int(at[2]),
-        max_seconds=asked.max_seconds,
+        seconds=asked.max_seconds + TO_END + int(mails[0].patience),
         mails=any(_told(mail) for mail in mails),
     )
 
@@ -140,7 +143,7 @@ def service(job: Job, user: str) -> str:
         "# What is found on nodes (1, 2, 3) is no failure of this unit; a mail not sent (69) is.",
         "SuccessExitStatus=1 2 3",
         "# The sweep ends by itself; this is for the case that it does not.",
-        f"TimeoutStartSec={job.max_seconds + TO_END}",
+        f"TimeoutStartSec={job.seconds}",
         "TimeoutStopSec=120",
         "KillMode=mixed",
         f"Nice={NICE}",
@@ -169,7 +172,7 @@ def timer(job: Job) -> str:
 
 def cron_lines(job: Job, user: str) -> str:
     """Lines for /etc/cron.d, or for a user's own crontab where user is ""."""
-    limit = ("timeout", "-k", "120", str(job.max_seconds + TO_END))
+    limit = ("timeout", "-k", "120", str(job.seconds))
     words = shlex.join(("nice", "-n", str(NICE), *limit, *job.words))
     words = words.replace("%", r"\%")  # else the end of the line to cron
     # What goes to standard error is still mailed by cron: what keeps the sweep from being told of.

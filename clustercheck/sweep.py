@@ -72,7 +72,7 @@ def sweep(asked: Asked, wanted: Wanted, way: execute.Way, limits: execute.Limits
                 watch = Watch(notes=notes)
                 night = _night(asked, chosen, way, limits, watch, kept, keep, troubles)
                 night = replace(night, cluster=cluster)
-                return _tell(asked, chosen, night, page, path.parent)
+                return _tell(asked, chosen, night, page, path.with_suffix(".mail"))
     except Busy as busy:
         _say(f"{busy}; this one does not start")
         return exit_codes.TEMPORARY
@@ -174,8 +174,8 @@ def night_of(cluster: str, report: Report, changed: list[changes.Changed], befor
     )
 
 
-def _tell(asked: Asked, chosen: Chosen, night: Night, page: Path | None, state: Path) -> int:
-    """The page, the text, the mails."""
+def _tell(asked: Asked, chosen: Chosen, night: Night, page: Path | None, spool: Path) -> int:
+    """The page, the text, the mails. spool: the cluster's own, as the lock is."""
     if page and not asked.print_mail:
         try:
             write_atomically(page, html.render(night))
@@ -183,7 +183,6 @@ def _tell(asked: Asked, chosen: Chosen, night: Night, page: Path | None, state: 
             night = replace(night, troubles=(*night.troubles, f"the page: {trouble}"))
     main: MailOptions = chosen.inventory.options("mail", NOBODY)
     of_node = {n.name: chosen.inventory.options("mail", n.name) for n in chosen.nodes}
-    spool = state / "mail"
     found = mail.letters(night, mail.routes(main, of_node), spool, page=_attached, now=now())
     if asked.print_mail:
         sys.stdout.write(mail.preview(found))

@@ -25,7 +25,9 @@ def test_a_warm_gate_loads_nothing_that_asking_needs(tmp_path: Path) -> None:
     inventory.write_text("node01 ansible_connection=local\n[check:own]\ncommand = /bin/echo fine\n")
     words = ["gate", "-i", str(inventory), "-c", "own", "--format", "json"]
     command = [sys.executable, "-c", TRY, *words, "--cache", str(tmp_path / "cache")]
-    environment = {"PATH": "/nowhere", "HOME": str(tmp_path)}
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/sh").symlink_to("/bin/sh")  # and no Slurm
+    environment = {"PATH": str(tmp_path / "bin"), "HOME": str(tmp_path)}
     cold, warm = (
         subprocess.run(command, capture_output=True, text=True, timeout=100, env=environment)
         for _ in range(2)

@@ -4,9 +4,8 @@ import http.server
 import json
 import sys
 import threading
-from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date, datetime, timedelta, timezone
+from datetime import timedelta
 from email import message_from_bytes, policy
 from email.message import EmailMessage
 from pathlib import Path
@@ -15,52 +14,13 @@ from typing import Any
 import pytest
 
 from clustercheck import chat, mail
-from clustercheck.changes import Acceptance, Changed, Kind, Night
-from clustercheck.check import Finding, Quantity, Remedy, Status, fail, ok, unknown, warn
+from clustercheck.changes import Changed, Kind, Night
+from clustercheck.check import Remedy, fail, unknown, warn
 from clustercheck.mail_options import Options
-from clustercheck.report import NodeResult, Report
+from tests.mail_night import ACCEPTED, ALL_KINDS, LOST, NOW, SLOW, STEP, changed, night, slow
 from tests.mail_servers import Keeper, server
 
-ZONE = timezone(timedelta(hours=1))
-NOW = datetime(2026, 12, 1, 3, 1, tzinfo=ZONE)
-STARTED = datetime(2026, 12, 1, 3, 0, tzinfo=ZONE)
-BEFORE = STARTED - timedelta(days=1)
-
-SLOW = Remedy("Look with `nfsiostat` at what the server does.", "§4.1.3")
-LOST = Remedy("Reset the node.", "§4.2.1", disturbs=True)
-STEP = Remedy("Step the clock with `chronyc makestep`.", "§4.1.1")
 MAIN = Options(to=("ops@example.org", "root"), sender="clustercheck@example.org")
-
-
-def slow(rate: int) -> Finding:
-    value = Quantity(rate, "MB/s", less_is_worse=True)
-    message = f"{rate} MB/s from fs1:/home, should be 100 MB/s at least"
-    return fail("slow", message, SLOW, value=value)
-
-
-def changed(kind: Kind, node: str, check: str, now: Finding | None, **more: Any) -> Changed:
-    words = {"before": None, "since": STARTED, "turns": 1, "nights": 9, "code": "slow", **more}
-    code = now.code if now else str(words["code"])
-    del words["code"]
-    return Changed(kind=kind, node=node, check=check, code=code, peer="", now=now, **words)
-
-
-def night(found: Sequence[Changed] = (), nodes: int = 512, **more: Any) -> Night:
-    """A night of gpu001 to gpu512; where nothing else is said a node passes."""
-    results = {f"gpu{n:03}": [("nfs", ok("slow", "900 MB/s"))] for n in range(1, nodes + 1)}
-    accepted = more.get("accepted", ())
-    for one in (*found, *(pair[0] for pair in accepted)):
-        if one.now:
-            results.setdefault(one.node, []).append((one.check, one.now))
-    told = {}
-    for node, pairs in results.items():
-        by_check: dict[str, list[Finding]] = {}
-        for check, finding in pairs:
-            by_check.setdefault(check, []).append(finding)
-        told[node] = NodeResult(node, by_check, 1.0)
-    report = Report(STARTED, 41.2, ["gpu", "nfs", "ntp", "tmp"], told)
-    whole = {"before": BEFORE, "changed": tuple(found), **more}
-    return Night("hpc1", report, **whole)
 
 
 def letters(of: Night, folder: Path, main: Options = MAIN, **more: Any) -> list[mail.Letter]:
@@ -80,51 +40,6 @@ def body(message: EmailMessage, kind: str = "plain") -> str:
     part = message.get_body((kind,))
     assert part is not None
     return str(part.get_content()).replace("\r\n", "\n")
-
-
-ALL_KINDS = [
-    *(changed(Kind.NEW, f"gpu{n:03}", "nfs", slow(40 + n)) for n in (3, 4, 5, 6)),
-    changed(Kind.NEW, "gpu017", "gpu", fail("hidden", "2 of 8 GPUs are not seen", LOST)),
-    changed(Kind.NEW, "gpu018", "gpu", fail("stuck", "a GPU gives no answer", LOST)),
-    changed(
-        Kind.WORSE,
-        "gpu019",
-        "ntp",
-        fail("offset", "clock is 2.1 s fast, should be within 1 s", STEP),
-        before=Status.WARN,
-    ),
-    changed(
-        Kind.FLAPPING,
-        "gpu020",
-        "ntp",
-        warn("offset", "clock is 0.7 s fast, should be within 0.5 s", STEP),
-        turns=5,
-        nights=10,
-    ),
-    changed(
-        Kind.BETTER,
-        "gpu021",
-        "tmp",
-        warn("space", "85 % used", STEP),
-        before=Status.FAIL,
-    ),
-    *(changed(Kind.GONE, n, "nfs", None, before=Status.FAIL) for n in ("gpu030", "gpu031")),
-    changed(
-        Kind.STILL,
-        "gpu040",
-        "tmp",
-        warn("space", "85 % used", STEP),
-        before=Status.WARN,
-        since=STARTED - timedelta(days=12),
-    ),
-    changed(
-        Kind.STILL, "gpu050", "nfs", None, before=Status.FAIL, since=STARTED - timedelta(days=3)
-    ),
-]
-ACCEPTED = (
-    changed(Kind.STILL, "gpu060", "nfs", slow(20), since=STARTED - timedelta(days=40)),
-    Acceptance("nfs", ("gpu060",), date(2027, 1, 15), "disk ordered", "anna", BEFORE),
-)
 
 
 def test_a_night_with_all_there_is(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""integrations/slurm/preamble.sh in jobs of a real Slurm: their nodes are asked by steps of the job."""
+"""The preamble of a job, on a real Slurm: the nodes are asked by steps of the job."""
 
 import sys
 

@@ -40,10 +40,15 @@ ReadT = TypeVar("ReadT")
 KEPT_DAYS = 7  # what nobody has written for so long is removed
 
 
-def default_folder() -> Path:
-    """$XDG_CACHE_HOME/clustercheck, else ~/.cache/clustercheck. Raises RuntimeError: no home."""
+def default_folder() -> Path | None:
+    """$XDG_CACHE_HOME/clustercheck, else ~/.cache/clustercheck; None for a user without a home."""
     home = os.environ.get("XDG_CACHE_HOME", "")
-    return (Path(home) if os.path.isabs(home) else Path.home() / ".cache") / "clustercheck"
+    if os.path.isabs(home):
+        return Path(home) / "clustercheck"
+    try:
+        return Path.home() / ".cache" / "clustercheck"
+    except RuntimeError:
+        return None
 
 
 def question(*parts: str | bytes) -> str:
@@ -127,10 +132,13 @@ class Cache:
     usable: may it be read and written?
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: Path | None) -> None:
+        self.folder = folder or Path(os.devnull)
         self.notes: list[str] = []
-        self.usable = self._open()
+        if folder is None:
+            self.usable = self._cannot("you have no home directory; name a folder with --cache")
+        else:
+            self.usable = self._open()
 
     def _open(self) -> bool:
         try:

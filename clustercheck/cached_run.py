@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from clustercheck import slurm_nodes
 from clustercheck.cache import Cache, Kept, KeptAnswer, question, without_forgotten
-from clustercheck.freshness import JUST_NOW_SECONDS, Moment, NodeState, Stamp
+from clustercheck.freshness import JUST_NOW_SECONDS, Moment, NodeState, Stamp, fresh
 from clustercheck.report import NodeResult, Report
 
 if TYPE_CHECKING:
@@ -233,10 +233,14 @@ class _Refresh:
 
     def stale(self) -> dict[str, tuple[str, ...]]:
         """By node, what has to be asked; nodes whose state nobody knows are asked for it."""
-        if not any(self.stamps.values()):
+        moment = self.run.moment()
+        if not any(
+            fresh(stamp, self.checks[check].stale, False, stamp.state, moment)
+            for stamps in self.stamps.values()
+            for check, stamp in stamps.items()
+        ):
             return {name: tuple(self.checks) for name in self.nodes}
         before = self.kept(self.ask({}, 0))
-        moment = self.run.moment()
         stale = before.not_fresh(self.states, moment)
         unknown = [name for name in stale if name not in self.states and self.stamps.get(name)]
         as_before = {n: next(iter(self.stamps[n].values())).state for n in unknown}

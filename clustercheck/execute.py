@@ -126,7 +126,7 @@ def ask(
             ends.callback(transport.close)
         if elsewhere:
             ends.callback(elsewhere.close)
-        if not verbose:  # the log has the terminal for itself
+        if asked and not verbose:  # else the log has the terminal for itself
             progress.start(len(asked))
 
         def ended(answer: Answer, result: NodeResult) -> None:

@@ -114,6 +114,8 @@ def _markdown(one: Admission, again: str) -> str:
         lines += ["", markdown(f"Not judged before that is mended: {_reasons(one.blocked)}")]
     if one.passed:
         lines += ["", markdown(f"Passed: {', '.join(one.passed)}")]
+    if one.skipped:
+        lines += ["", markdown(f"Does not apply: {_reasons(one.skipped)}")]
     return "\n".join(lines) + "\n"
 
 

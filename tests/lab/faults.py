@@ -160,6 +160,14 @@ def tmp_read_only(name: str) -> Spec:
     return replace(time_client(name), after="mount -o remount,ro /tmp")
 
 
+def read_only_against_the_table(name: str) -> Spec:
+    """The same, where /etc/fstab says otherwise: /tmp, and the mount that it is on."""
+    spec = tmp_read_only(name)
+    files = {**spec.files, "etc/fstab": "tmp /tmp tmpfs defaults 0 0\n"}
+    # The machine may be a container, which has no such table.
+    return replace(spec, files=files, before=f"{spec.before}\nrm -f /.dockerenv")
+
+
 def tmp_mode(name: str, mode: str) -> Spec:
     """/tmp has another mode than 1777."""
     return replace(time_client(name), after=f"chmod {mode} /tmp")

@@ -84,6 +84,8 @@ TMP = [
         faults.tmp_deleted("tmp-deleted"), "tmp", "fail tmp.space §5.5", "warn tmp.deleted §4.4"
     ),
     planted(faults.tmp_read_only("tmp-ro"), "tmp", "fail tmp.read_only §4.4"),
+    # One cause, one finding: that /tmp cannot be written to is what follows.
+    planted(faults.read_only_against_the_table("mount-ro"), "mounts", "fail mounts.read_only §4.4"),
     planted(faults.tmp_mode("tmp-0777", "0777"), "tmp", "warn tmp.mode"),
     planted(faults.tmp_mode("tmp-0755", "0755"), "tmp", "fail tmp.mode"),
     planted(faults.tmp_noexec("tmp-noexec"), "tmp", "warn tmp.noexec"),

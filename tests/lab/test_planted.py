@@ -25,7 +25,7 @@ from tests.lab.reports import Report, checked
 RUNS: dict[str, tuple[list[Planted], list[str]]] = {
     "access": (ACCESS, ["-c", "selinux", "--connect-timeout", "5", "--timeout", "25"]),
     "ntp": (TIME, ["-c", "ntp"]),
-    "tmp": (TMP, ["-c", "tmp"]),
+    "tmp": (TMP, ["-c", "tmp,mounts"]),
     "dns": (NAMES, ["-c", "dns"]),
     "mtu": (MTU, ["-c", "mtu"]),
     "login": (LOGIN, []),  # all checks: what a login prints disturbs none of them

@@ -1,8 +1,8 @@
-"""The command `diff`: in what two nodes differ, or the nodes of two recorded runs."""
+"""The command `diff`: in what two nodes differ, or the nodes of two recorded runs or sweeps."""
 
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -39,9 +39,18 @@ class Difference(NamedTuple):
 
 
 def diff(
-    one: str, other: str, wanted: Wanted, way: execute.Way, limits: execute.Limits, form: str
+    one: str,
+    other: str,
+    wanted: Wanted,
+    way: execute.Way,
+    limits: execute.Limits,
+    form: str,
+    state: Path | None = None,
 ) -> int:
-    """Show the differences; the exit code is 0 for none, 1 for some, 3 where one is not known."""
+    """Show the differences; the exit code is 0 for none, 1 for some, 3 where one is not known.
+
+    state: the folder of the history, for numbers of sweeps.
+    """
     if form not in FORMS:
         hint = nearest(form, FORMS) or f"; it is one of {', '.join(FORMS)}"
         raise UsageError(f"--format: there is no form {form!r}{hint}")
@@ -49,12 +58,18 @@ def diff(
     if any(recorded) and not all(recorded):
         folder = one if recorded[0] else other
         raise UsageError(f"{folder} is a folder; give two folders of recorded runs, or two nodes")
-    if all(recorded):
+    swept = one.isdecimal() and other.isdecimal() and not any(recorded)
+    if all(recorded) or swept:
         chosen = planning.choose_all(wanted).checks
-        found, troubles = _runs(Path(one), Path(other), chosen)
+        if swept:
+            answers = _of_history((int(one), int(other)), wanted, state)
+            one, other = f"sweep {one}", f"sweep {other}"
+        else:
+            answers = [record.read(Path(name))[1] for name in (one, other)]
+        found, troubles = _runs((one, other), answers, chosen)
     else:
         found, troubles = _nodes(one, other, wanted, way, limits)
-    _show(found, troubles, one, other, form, several=all(recorded))
+    _show(found, troubles, one, other, form, several=all(recorded) or swept)
     if troubles:
         return NOT_KNOWN
     return DIFFERENCE if found else NO_DIFFERENCE
@@ -97,14 +112,27 @@ def _nodes(
     return [Difference(f, (), a, b) for f, a, b in _between(*told)], troubles
 
 
+def _of_history(numbers: tuple[int, int], wanted: Wanted, state: Path | None) -> list[list[Answer]]:
+    from clustercheck.history import Trouble
+    from clustercheck.past import Place, open_history
+
+    kept = open_history(Place(wanted.inventory, state))
+    try:
+        return [kept.answers(number) for number in numbers]
+    except Trouble as trouble:
+        raise UsageError(str(trouble)) from None
+    finally:
+        kept.close()
+
+
 def _runs(
-    one: Path, other: Path, checks: Mapping[str, AnyCheck]
+    names: tuple[str, str],
+    answers: Sequence[Sequence[Answer]],
+    checks: Mapping[str, AnyCheck],
 ) -> tuple[list[Difference], list[str]]:
-    told = []
-    for folder in (one, other):
-        _, answers = record.read(folder)
-        told.append({answer.node: fields_of(answer, checks) for answer in answers})
-    before, after = told
+    """The differences of two runs. names: what they are called in messages."""
+    one, other = names
+    before, after = ({answer.node: fields_of(answer, checks) for answer in of} for of in answers)
     troubles = [
         f"{fold(names)}: {what}"
         for names, what in (

@@ -217,11 +217,12 @@ def _why(
         words.append(f"too little is known of {unreported}")
     if need.nodes:
         words.append(f"{need.nodes} {'is' if need.nodes == 1 else 'are'} needed")
-    words += [
-        f"{name} fails on {count} of {of}, so the check, or what these nodes share, is suspect"
-        " and no node is excluded for it"
-        for name, (count, of) in suspects.items()
-    ]
+    if suspects:
+        fails = " and ".join(f"{name} fails on {n} of {of}" for name, (n, of) in suspects.items())
+        one, it = ("the check", "it") if len(suspects) == 1 else ("one of these checks", "them")
+        words.append(
+            f"{fails}: {one}, or what the nodes share, is suspect, and no node is excluded for {it}"
+        )
     if report.stopped:
         words.append(f"the run ended before its time ({report.stopped})")
     return "; ".join(words)

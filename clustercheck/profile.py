@@ -27,7 +27,8 @@ BENCHMARK_CHECKS = (
 )
 BENCHMARK_FAILS_ON = (
     *("cpu.*", "gpu.memory", "gpu.hidden", "gpu.stuck", "gpu_health.*", "ib.*"),
-    *("link.speed", "link.duplex", "link.differs", "memory.available", "memory.swap", "mtu.*"),
+    *("link.speed", "link.duplex", "link.differs", "memory.available", "memory.swap"),
+    *("mtu.interface", "mtu.below", "mtu.differs", "mtu.path", "mtu.hole", "mtu.router"),
     *("nfs.throughput", "nfs.small_files", "nfs.differs", "ntp.offset", "ntp.spread"),
     *("processes.stuck", "processes.strays", "tmp.space"),
 )

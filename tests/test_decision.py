@@ -119,8 +119,8 @@ def test_a_failure_of_most_nodes_is_the_checks_own() -> None:
     made = decide(found, Need(4))
     assert made.answer is Answer.UNDECIDED
     assert made.why == (
-        "4 of 4 nodes are healthy; 4 are needed; tmp.space fails on 3 of 4, so the check, or what"
-        " these nodes share, is suspect and no node is excluded for it"
+        "4 of 4 nodes are healthy; 4 are needed; tmp.space fails on 3 of 4: the check, or what the"
+        " nodes share, is suspect, and no node is excluded for it"
     )
     assert [reason.suspect for reason in made.reasons] == [True]
     assert decide(found, Need(4, on_unknown="go")).answer is Answer.GO
@@ -417,8 +417,8 @@ def test_text_for_people() -> None:
         "  n5: unknown access.refused: the connection was refused\n"
         "  -> Start sshd.\n"
         "\n"
-        "  v-20261130T174210Z-3f9c: profile benchmark, from what was known, holds until"
-        " 2026-11-30T17:57:10Z\n"
+        "  v-20261130T174210Z-3f9c, profile benchmark, from what was known, holds until\n"
+        "    2026-11-30T17:57:10Z\n"
         "  note: a note\n"
     )
     shown = render.render(CASES["hostile"], "text") + render.prose(CASES["hostile"], 100)

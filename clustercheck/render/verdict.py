@@ -103,8 +103,12 @@ def _text(verdict: Verdict, width: int) -> Iterator[str]:
             yield f"    and {found.left_out} more"
     yield ""
     known = "from what was known" if verdict.from_cache else "asked now"
-    profile = f"profile {verdict.profile}, " if verdict.profile else ""
-    yield visible(f"  {verdict.id}: {profile}{known}, holds until {_time(verdict.expires)}")
+    about = [verdict.id, known, f"holds until {_time(verdict.expires)}"]
+    if verdict.profile:
+        about.insert(1, f"profile {verdict.profile}")
+    if found and found.digest:
+        about.append(f"fingerprint {found.digest.removeprefix('sha256:')[:12]}")
+    yield from indented(visible(", ".join(about)), width, "  ", "    ")
     yield from (visible(f"  note: {note}") for note in verdict.notes)
 
 

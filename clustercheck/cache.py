@@ -55,7 +55,7 @@ def question(*parts: str | bytes) -> str:
     """A word that stands for all that a result depends on: texts, contents of files."""
     digest = hashlib.sha256()
     for part in parts:
-        data = part.encode("utf-8", "surrogateescape") if isinstance(part, str) else part
+        data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else part
         digest.update(b"%d:" % len(data) + data)
     return digest.hexdigest()[:32]
 

@@ -191,8 +191,12 @@ def by_our_names(hosts: Mapping[str, str], nodes: Iterable[SlurmNode]) -> dict[s
 
 
 def states(hosts: Mapping[str, str], nodes: Iterable[SlurmNode]) -> dict[str, NodeState]:
-    """The nodes' states by our names, as results that were kept are held against them."""
-    return {name: node.state for name, node in by_our_names(hosts, nodes).items()}
+    """The nodes' states by our names, as results that were kept are held against them.
+
+    A node that has not registered is not in it: Slurm does not know when it booted.
+    """
+    found = by_our_names(hosts, nodes)
+    return {name: node.state for name, node in found.items() if node.boot}
 
 
 def _short_name(word: str) -> str:

@@ -104,6 +104,7 @@ def test_a_question_is_another_one_when_any_part_is() -> None:
         ("b", "a"),
         (b"a", "c"),
         ("\udcff",),
+        ("\ud800",),
     ]
     assert len({question(*each) for each in parts}) == len(parts)
     assert question("a", "é") == question(b"a", "é".encode())

@@ -305,6 +305,26 @@ def test_when_the_controller_is_down_nodes_are_asked_themselves(site: Site, cloc
     ]
 
 
+def test_a_node_that_slurm_has_never_seen_is_asked_itself(site: Site, clock: Later) -> None:
+    site.slurm_says("n1", boot=0, slurmd=0, busy=0, states=("UNKNOWN",))
+    site.gate()
+    clock.by = 300
+    assert site.gate().asked == {}
+    assert site.asked == [
+        {"n0": ALL, "n1": [*ALL, "node_use"], "n2": ALL},
+        {"n1": ["node_use"]},
+    ]
+
+
+def test_what_is_too_long_to_be_kept_is_asked_each_time(folder: Path) -> None:
+    long = check('fact said yes; x=$(printf "%0100000d" 1); fact a "$x"; fact b "$x"; fact c "$x"')
+    site = Site(folder, {"long": long, "short": check()}, count=1)
+    yes = ["pass long.found: it said yes", "pass short.found: it said yes"]
+    for _ in range(2):
+        assert told(site.gate().kept.report) == {"n0": yes}
+    assert site.asked == [{"n0": ["long", "short"]}, {"n0": ["long"]}]
+
+
 def test_a_drained_node_is_told_though_all_that_was_kept_is_well(site: Site) -> None:
     site.gate()
     site.slurm_says("n1", states=("IDLE", "DRAIN"), reason="bad disk", reason_by="root")

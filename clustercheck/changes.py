@@ -88,8 +88,12 @@ class Point(NamedTuple):
     unit: str
 
 
+# A monitoring plug-in's codes are its statuses: it is one finding, whatever they are.
+OF_PLUGINS = ("ok", "warning", "critical", "unknown")
+
 Key = tuple[str, str, str, str]
-"""Node, check, code and peer: by these a finding of tonight is that of yesterday."""
+"""Node, check, code and peer: by these a finding of tonight is that of yesterday. The code is "" of
+a monitoring plug-in."""
 
 Trends = Mapping[str, Mapping[str, Sequence[Point]]]
 """By node and finding ("nfs.speed", or "mtu.path node02" of a pair), the oldest value first."""
@@ -127,7 +131,7 @@ class Night:
     @cached_property
     def accepted_keys(self) -> frozenset[Key]:
         """What is accepted."""
-        return frozenset((c.node, c.check, c.code, c.peer) for c, _ in self.accepted)
+        return frozenset((c.node, c.check, key_code(c.code), c.peer) for c, _ in self.accepted)
 
     def status_of(self, node: str) -> Status:
         """The node's worst status but for what is accepted; PASS where that is all there is."""
@@ -140,7 +144,7 @@ class Night:
                 for check, found in result.findings.items()
                 for f in found
                 if f.status is not Status.SKIP
-                and (node, check, f.code, f.peer) not in self.accepted_keys
+                and (node, check, key_code(f.code), f.peer) not in self.accepted_keys
             ),
             default=Status.PASS,
         )
@@ -222,6 +226,11 @@ def compare(report: Report, standing: Mapping[Key, Standing]) -> Compared:
     return Compared(changed, remembered)
 
 
+def key_code(code: str) -> str:
+    """The code as a Key has it."""
+    return "" if code in OF_PLUGINS else code
+
+
 def _troubles(report: Report) -> dict[Key, Finding]:
     """What is wrong, by key; of several findings with one key the worst."""
     found: dict[Key, Finding] = {}
@@ -229,7 +238,7 @@ def _troubles(report: Report) -> dict[Key, Finding]:
         for check, findings in result.findings.items():
             for finding in findings:
                 if finding.status in TROUBLE:
-                    key = (node, check, finding.code, finding.peer)
+                    key = (node, check, key_code(finding.code), finding.peer)
                     if key not in found or found[key].status < finding.status:
                         found[key] = finding
     return found
@@ -265,7 +274,9 @@ def _changed(
 ) -> Changed:
     earlier = new.finding if now is None else old.finding if old else None
     turns, nights = _turns(new.track), len(new.track) - 1
-    return Changed(kind, *key, now, before, since, turns, nights, earlier)
+    node, check, _, peer = key
+    code = (now or new.finding).code
+    return Changed(kind, node, check, code, peer, now, before, since, turns, nights, earlier)
 
 
 def _longer(track: str, letter: str) -> str:
@@ -319,8 +330,10 @@ def sorted_out(
 
 def _fits(acceptance: Acceptance, one: Changed) -> bool:
     status = one.now.status if one.now else one.before
+    plugin = acceptance.code.partition(".")[2] in OF_PLUGINS and one.code in OF_PLUGINS
+    code = one.check + "." + acceptance.code.partition(".")[2] if plugin else one.name
     return (
-        acceptance.code in (one.check, one.name)
+        acceptance.code in (one.check, code)
         and one.node in acceptance.nodes
         and status is not None
         and status <= acceptance.status

@@ -309,8 +309,11 @@ class Trends(Mapping[str, Mapping[str, Sequence[Point]]]):
         )
         for run, check, code, peer, value, unit in rows:
             if run in self._when:
-                key = f"{check}.{code} {peer or ''}".rstrip()
-                found.setdefault(key, []).append(Point(self._when[run], value, unit))
+                # a plug-in's values go on whatever it thinks of them
+                codes = changes.OF_PLUGINS if code in changes.OF_PLUGINS else (code,)
+                for one in codes:
+                    key = f"{check}.{one} {peer or ''}".rstrip()
+                    found.setdefault(key, []).append(Point(self._when[run], value, unit))
         return found
 
     def __iter__(self) -> Iterator[str]:
@@ -580,7 +583,7 @@ def _forget(database: sqlite3.Connection, oldest: datetime) -> None:
 def _read_standing(database: sqlite3.Connection) -> dict[Key, Standing]:
     return {
         (node, check, code, peer): Standing(
-            _finding_of(code, peer, json.loads(finding)),
+            _finding_of(peer, json.loads(finding)),
             bool(there),
             datetime.fromisoformat(since),
             datetime.fromisoformat(seen),
@@ -614,6 +617,7 @@ def _content(finding: Finding) -> list[Any]:
     value = finding.value
     return [
         finding.status.value,
+        sound(finding.code),
         sound(finding.message),
         [sound(finding.remedy.text), sound(finding.remedy.see), finding.remedy.disturbs]
         if finding.remedy
@@ -622,8 +626,8 @@ def _content(finding: Finding) -> list[Any]:
     ]
 
 
-def _finding_of(code: str, peer: str, content: list[Any]) -> Finding:
-    status, message, remedy, value = content
+def _finding_of(peer: str, content: list[Any]) -> Finding:
+    status, code, message, remedy, value = content
     return Finding(
         Status(status),
         code,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from tabulate import tabulate
 
-from clustercheck import history, planning
+from clustercheck import changes, history, planning
 from clustercheck.changes import Acceptance
 from clustercheck.check import Status
 from clustercheck.errors import ConfigError, UsageError, nearest
@@ -150,9 +150,13 @@ def _now(kept: History) -> str:
     width, _ = look(sys.stdout, os.environ)
     groups: dict[tuple[Status, str, str], list[str]] = {}
     turns: dict[tuple[Status, str, str], int] = {}
-    for (node, check, code, _), one in kept.standing().items():
+    for (node, check, _, _), one in kept.standing().items():
         if one.there and node in last[1]:
-            key = (one.finding.status, f"{check}.{code}", f"{one.since.astimezone():%Y-%m-%d}")
+            key = (
+                one.finding.status,
+                f"{check}.{one.finding.code}",
+                f"{one.since.astimezone():%Y-%m-%d}",
+            )
             groups.setdefault(key, []).append(node)
             track = one.track
             changed = sum(a != b for a, b in zip(track, track[1:], strict=False))
@@ -247,11 +251,11 @@ def _sparklines(past: Sequence[Past]) -> list[str]:
     for one in past:
         value = one.finding.value
         if value is not None and value.number == value.number:
-            key = (one.finding.code, one.finding.peer, value.unit)
+            key = (changes.key_code(one.finding.code), one.finding.peer, value.unit)
             series.setdefault(key, []).append(value.number)
     lines = []
     for (code, peer, unit), numbers in series.items():
-        name = visible(code + (f" ({peer})" if peer else ""))
+        name = visible((code or "value") + (f" ({peer})" if peer else ""))
         low, high = min(numbers), max(numbers)
         said = f"{numbers[-1]:.4g} {unit}".rstrip()
         between = f"{low:.4g} to {high:.4g}" if low != high else "always the same"
@@ -315,8 +319,8 @@ def accept(place: Place, asked: Accepted) -> int:
         nodes = _nodes(chosen, kept, asked.nodes)
         there = [
             one.finding.status
-            for (node, name, word, _), one in kept.standing().items()
-            if one.there and node in nodes and name == check and code in ("", word)
+            for (node, name, _, _), one in kept.standing().items()
+            if one.there and node in nodes and name == check and code in ("", one.finding.code)
         ]
         known = {f"{check}.{word}" for word in getattr(chosen.checks.get(check), "codes", ())}
         if code and not there and known and asked.code not in known:

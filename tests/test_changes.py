@@ -123,6 +123,20 @@ def test_of_two_findings_with_one_name_the_worst_counts() -> None:
     ]
 
 
+def test_a_monitoring_plug_in_is_one_finding_whatever_its_code() -> None:
+    warning = {"nfs": [warn("warning", "40 % free", LOOK)]}
+    critical = {"nfs": [fail("critical", "4 % free", LOOK)]}
+    assert said(last_of(night(0, n1=warning), night(1, n1=critical))) == [
+        "worse n1 nfs.critical fail (was warn)"
+    ]
+    assert said(last_of(night(0, n1=critical), night(1, n1={"nfs": [ok("ok", "90 % free")]}))) == [
+        "gone n1 nfs.critical (was fail)"
+    ]
+    for code in ("nfs", "nfs.warning"):
+        assert night_with(night(0, n1=warning), accepted(code)).exit_code == 0
+        assert night_with(night(0, n1=critical), accepted(code)).exit_code == 2
+
+
 # What is accepted -------------------------------------------------------------------------------
 
 DAY = FIRST.date()

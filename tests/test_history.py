@@ -57,7 +57,11 @@ def test_a_stored_run_is_the_report_that_it_was(kept: History) -> None:
     assert kept.last() == (FIRST, ["n1", "n2", "n3"])
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=20,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
 @given(report=reports())
 def test_whatever_nodes_say_is_told_again_as_it_was(kept: History, report: Report) -> None:
     number = kept.begin(report.started, report.checks)

@@ -154,6 +154,9 @@ def _preview(letter: Letter) -> str:
     lines += ["", body.get_content().rstrip("\n") if body else ""]
     html = message.get_body(("html",))
     lines += ["", f"[The same as HTML ({_size(html)})" + ("".join(f"; {p}" for p in parts)) + "]"]
+    if letter.route.nodes is None and (where := chat.urls(letter.route.options)):
+        services = ", ".join(url.partition("://")[0] for url in where)
+        lines += ["", f"In the chat ({services}):", letter.short]
     return "\n".join(lines) + "\n"
 
 

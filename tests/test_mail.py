@@ -169,6 +169,15 @@ def test_a_thousand_equal_findings_are_one_line(tmp_path: Path) -> None:
     assert len(text) < 1200
 
 
+def test_what_many_have_points_at_what_they_share(tmp_path: Path) -> None:
+    hint = "→ look first at what these nodes share"
+    for check, finding in (("nfs", slow(40)), ("access", unknown("timeout", "no answer"))):
+        for ill, common in ((6, True), (5, False)):
+            found = [changed(Kind.NEW, f"gpu{n:03}", check, finding) for n in range(1, ill + 1)]
+            text = " ".join(body(one(night(found, nodes=10), tmp_path)).split())
+            assert (hint in text) is common, (check, ill)
+
+
 def test_a_thousand_different_findings_do_not_fill_the_mail(tmp_path: Path) -> None:
     found = [
         changed(Kind.NEW, f"n{n:04}", "nfs", fail(f"code{n}", "words " * 1000, SLOW))
@@ -440,6 +449,8 @@ def chat_port() -> Any:
 def test_a_chat_gets_a_few_lines(tmp_path: Path, chat_port: int) -> None:
     main = Options(sender="c@example.org", chat=(f"json://localhost:{chat_port}/secret",))
     found = letters(night(ALL_KINDS), tmp_path, main)
+    assert "\nIn the chat (json):\nSweep of Tue 1 Dec 2026 03:00, " in mail.preview(found)
+    assert "secret" not in mail.preview(found)
     posted = mail.post(found, main, tmp_path, now=NOW)
     assert (posted.lines, posted.complete) == ((), True)
     (got,) = Chat.got

@@ -4,6 +4,7 @@ The text and the HTML are made of the same `Content`. What comes from nodes is m
 for the text, and by the template for the HTML.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +18,16 @@ from clustercheck.fold import fold, shorten
 from clustercheck.render.escape import visible
 from clustercheck.render.layout import indented
 from clustercheck.render.view import DISTURBS, LOOK_FIRST, sentence, summary
-from clustercheck.report import Group, NodeResult, Report, groups
+from clustercheck.report import (
+    COMMON_NODES,
+    COMMON_SHARE,
+    TROUBLE,
+    Group,
+    NodeResult,
+    Report,
+    each,
+    groups,
+)
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -39,6 +49,8 @@ TITLES = {
     Kind.STILL: "Still there",
 }
 WHOLE = (Kind.NEW, Kind.WORSE, Kind.FLAPPING)  # these with message and remedy
+
+Common = set[tuple[str, str, Status, Remedy | None]]
 
 _NOUNS = {
     Status.FAIL: "new failure",
@@ -93,18 +105,20 @@ def content(
     reason: why this mail comes, where it is not for what changed. attached: a sentence on the
     page, whether it comes with the mail or why not. only: the nodes, where it is not about all.
     """
-    headline = _headline(night)
+    accepting = _passed(night)
+    headline = _headline(night, accepting)
     facts = [_compared(night), summary(night.report)]
-    passed, accepting = night.report.counts[Status.PASS], _passed(night)
-    facts += [f"But for what is accepted, {accepting:,} pass."] if accepting != passed else []
+    if accepting != night.report.counts[Status.PASS]:
+        facts.append(f"But for what is accepted, {accepting:,} pass.")
     facts += [f"This mail is about {_set(only)} only."] if only else []
     facts += [reason] if reason else []
     facts += [f"note: {_cut(note)}" for note in night.report.notes[:NOTES]]
     if len(night.report.notes) > NOTES:
         facts.append(f"and {len(night.report.notes) - NOTES:,} notes more")
+    common = _common(night.report)
     itself = tuple(Entry(None, "", _cut(trouble)) for trouble in night.troubles)
     sections = [Section(ITSELF, itself[:NOTES], len(itself[NOTES:]))] if itself else []
-    sections += [s for kind in TITLES if (s := _section(night, kind)).entries]
+    sections += [s for kind in TITLES if (s := _section(night, kind, common)).entries]
     sections += [s for s in (_accepted(night), _nodes(night)) if s.entries]
     last = [attached] if attached else []
     last.append(_commands(night))
@@ -193,7 +207,7 @@ def _remedy(remedy: Remedy) -> str:
     return f"{disturbs}{remedy.text}{see}"
 
 
-def _headline(night: Night) -> str:
+def _headline(night: Night, passed: int) -> str:
     """ "2 new failures, 1 recovered, 509/512 pass"."""
     parts = [
         _counted(found, noun, f"{noun}s")
@@ -219,7 +233,7 @@ def _headline(night: Night) -> str:
         parts.append("stopped early")
     if night.report.nothing_checked:
         return ", ".join((*parts, "nothing was checked"))
-    return ", ".join((*parts, f"{_passed(night)}/{len(night.report.nodes)} pass"))
+    return ", ".join((*parts, f"{passed}/{len(night.report.nodes)} pass"))
 
 
 def _passed(night: Night) -> int:
@@ -260,24 +274,27 @@ def _day(when: datetime) -> str:
     return f"{when.day} {when:%b %Y}"
 
 
-def _section(night: Night, kind: Kind) -> Section:
+def _section(night: Night, kind: Kind, common: Common) -> Section:
     found = night.of(kind)
-    entries = list(_recovered(found) if kind is Kind.GONE else _troubled(night, kind, found))
+    entries = list(
+        _recovered(found) if kind is Kind.GONE else _troubled(night, kind, found, common)
+    )
     return Section(TITLES[kind], tuple(entries[:MOST_ENTRIES]), len(entries[MOST_ENTRIES:]))
 
 
-def _troubled(night: Night, kind: Kind, found: Sequence[Changed]) -> Iterator[Entry]:
+def _troubled(
+    night: Night, kind: Kind, found: Sequence[Changed], common: Common
+) -> Iterator[Entry]:
     by_name: dict[tuple[str, str, str], list[Changed]] = {}
     for one in found:
         by_name.setdefault((one.node, one.check, one.code), []).append(one)
-    common = _common(night.report) if found else set()
     shown: dict[Remedy, str] = {}
     for group in _folded(night.report, [(c.node, c.check, c.now) for c in found if c.now]):
         own = [c for node in group.nodes for c in by_name[node, group.check, group.code]]
         entry = Entry(group.status, visible(group.name), _set(group.nodes), _remark(kind, own))
         if kind in WHOLE:
             message = _cut(sentence(group))
-            if (group.check, group.code, group.status) in common:
+            if (group.check, group.code, group.status, group.remedy) in common:
                 message += f" → {LOOK_FIRST}"
             as_above = shown.get(group.remedy, "") if group.remedy else ""
             if group.remedy:
@@ -319,8 +336,21 @@ def _folded(report: Report, found: Iterable[tuple[str, str, Finding]]) -> list[G
     return groups(Report(report.started, 0.0, report.checks, results))
 
 
-def _common(report: Report) -> set[tuple[str, str, Status]]:
-    return {(g.check, g.code, g.status) for g in groups(report) if g.common}
+def _common(report: Report) -> Common:
+    """What so many nodes have that what they share is to be looked at first."""
+    found = Counter(check for result in report.nodes.values() for check in result.findings)
+    # What belongs to no check is only there where there is trouble.
+    asked = {c: found[c] if c in report.checks else len(report.nodes) for c in found}
+    nodes: dict[tuple[str, str, Status, Remedy | None], set[str]] = {}
+    for node, check, finding in each(report):
+        if finding.status in TROUBLE:
+            kind = (check, finding.code, finding.status, finding.remedy)
+            nodes.setdefault(kind, set()).add(node)
+    return {
+        kind
+        for kind, names in nodes.items()
+        if len(names) >= COMMON_NODES and len(names) > COMMON_SHARE * asked[kind[0]]
+    }
 
 
 def _remark(kind: Kind, found: Sequence[Changed]) -> str:

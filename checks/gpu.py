@@ -17,7 +17,6 @@ from annotated_types import Ge, Le
 from clustercheck.check import Check, Code, Facts, Finding, fail, ok, option, skip, unknown, warn
 
 from . import _gpu_cuda as cuda
-from ._gpu_here import facts_here
 from ._gpu_memory import judge_memory
 from ._gpu_probe import PROBE
 from ._gpu_read import Gpu, Versions, attached, deprecated, gpus, models, short, versions
@@ -253,6 +252,8 @@ def _module(found: list[Gpu], of_driver: Versions) -> Iterator[Finding]:
 
 def probe_here(options: Options) -> Mapping[str, str]:
     """The same facts by NVML in place of nvidia-smi."""
+    from ._gpu_here import facts_here
+
     return facts_here(options.answer_seconds, options.held_mib)
 
 

@@ -23,7 +23,7 @@ from annotated_types import Gt
 
 from clustercheck.check import Check, Code, Facts, Finding, Target, option, unknown, warn
 
-from . import _ntp_chrony, _ntp_here, _ntp_ntpq, _ntp_timesyncd
+from . import _ntp_chrony, _ntp_ntpq, _ntp_timesyncd
 from ._ntp_clock import Limits, is_settled, judge_clock, judge_spread, measured, own_clock
 from ._ntp_daemon import judge_without_word, judge_word, running
 from ._ntp_remedy import (
@@ -264,6 +264,8 @@ def compare(
 
 def probe_from_here(targets: Sequence[Target], options: Options) -> dict[str, dict[str, str]]:
     """This machine's clock against the reference: asked once, told for every node."""
+    from . import _ntp_here
+
     here = _ntp_here.facts(options.reference)
     found = {target.name: here for target in targets}
     if note := own_clock(Facts(here), Limits(options.warn_offset, options.fail_offset)):

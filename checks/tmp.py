@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated
 
-import psutil
 from annotated_types import Ge, Le
 
 from clustercheck.check import (
@@ -26,7 +25,6 @@ from clustercheck.check import (
     warn,
 )
 
-from . import _tmp_here as here
 from ._df import Usage, parse_df, percent_words, size_words
 from ._mounts import Mount, parse_mount
 from ._tmp_probe import PROBE
@@ -252,6 +250,10 @@ def _deleted(facts: Facts, numbers: list[str], names: str, options: Options) -> 
 
 def probe_here(options: Options) -> Mapping[str, str]:
     """The same facts without sh: psutil's numbers in the form of df."""
+    import psutil
+
+    from . import _tmp_here as here
+
     slurm, of_slurm = here.slurm_tmp_fs()
     wanted = {"/tmp": "default"}
     for path in options.paths:

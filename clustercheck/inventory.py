@@ -29,7 +29,7 @@ def load(path: Path, checks: Mapping[str, AnyCheck], overrides: Sequence[str] = 
     made = _Maker(said).inventory(checks, _overrides(overrides))
     if not made.nodes and not said.faults:
         said.fault(1, "no node is named; write names of nodes, one a line, or gpu[01-16]")
-    refuse([*said.faults, *made.faults({**checks, **PARTS})])
+    refuse([*said.faults, *made.faults(checks), *made.faults(PARTS)])
     _check_overrides(made)
     return made
 
@@ -46,7 +46,7 @@ def empty(checks: Mapping[str, AnyCheck], overrides: Sequence[str] = ()) -> Inve
         profiles=shipped(),
     )
     _check_overrides(made)
-    refuse(made.faults({**checks, **PARTS}))
+    refuse([*made.faults(checks), *made.faults(PARTS)])
     return made
 
 

@@ -158,6 +158,8 @@ class Inventory:
         Raises ConfigError or UsageError for an option that these checks do not have or that
         cannot be.
         """
+        if not checks:
+            return self
         grown = replace(self, checks={**self.checks, **checks}, _made={}, _equal={})
         refuse(grown.faults(checks))
         return grown

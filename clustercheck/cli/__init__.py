@@ -10,14 +10,12 @@ from typing import Any, NoReturn
 import typer
 
 from clustercheck import exit_codes, streams
+from clustercheck.cli import words
 from clustercheck.cli.app import app
 from clustercheck.errors import ConfigError, UsageError
 
 # The files of commands, in the order in which --help has them.
 COMMANDS = ("run", "admit", "gate", "sweep", "history", "schedule", "diff", "judge", "tell")
-
-for _name in COMMANDS:
-    import_module(f"clustercheck.cli.{_name}")
 
 # typer's own complaints about the command line, whatever it has them from
 COMMAND_LINE_ERROR: Any = typer.BadParameter.__mro__[2]
@@ -27,7 +25,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit. A bug shows its traceback; nothing else does."""
     output = streams.prepare()
     try:
-        status = app(arguments, standalone_mode=False, prog_name="clustercheck")
+        status = _command(arguments)(arguments, standalone_mode=False, prog_name="clustercheck")
         sys.stdout.flush()
     except COMMAND_LINE_ERROR as error:
         _complain(_worded(error.format_message()), exit_codes.USAGE)
@@ -48,6 +46,14 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         reason = output.failure.strerror
         _complain(f"cannot write standard output: {reason}", exit_codes.USAGE)
     sys.exit(status if isinstance(status, int) else 0)
+
+
+def _command(arguments: list[str] | None) -> Any:
+    """The command line as typer has it: all commands, or the one that is certainly meant."""
+    first = (sys.argv[1:] if arguments is None else arguments)[:1]
+    for name in first if first and first[0] in COMMANDS else COMMANDS:
+        import_module(f"clustercheck.cli.{name}")
+    return words.quicken(typer.main.get_command(app))
 
 
 def _worded(complaint: str) -> str:

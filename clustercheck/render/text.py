@@ -1,7 +1,5 @@
 """The report as a table for people, with what to do below it."""
 
-from tabulate import tabulate
-
 from clustercheck.check import Status
 from clustercheck.fold import fold, shorten
 from clustercheck.render.escape import visible
@@ -93,6 +91,8 @@ def _table(rows: list[Row], several: bool, width: int, colour: bool, longest: in
         [_word(status, colour), *column]
         for (status, _, _, _), column in zip(cells, columns, strict=True)
     ]
+    from tabulate import tabulate  # not at the top: without findings there is no table
+
     text = tabulate(table, headers, tablefmt="simple", disable_numparse=True)
     return "\n".join(line.rstrip() for line in text.splitlines())
 

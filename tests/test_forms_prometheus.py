@@ -1,7 +1,10 @@
 """Metrics: promtool and Prometheus's own parser read them, whatever nodes say."""
 
+import os
+import re
 import subprocess
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -11,9 +14,12 @@ from clustercheck.check import Finding, Quantity, Status, ok
 from clustercheck.render.escape import visible
 from clustercheck.render.prometheus import render
 from clustercheck.report import NodeResult, Report
+from tests.command import clustercheck
 from tests.render.example import REPORT
 from tests.render.made_up import HOSTILE, reports
-from tools.fetch import TOOLS, CannotFetch, fetch
+from tools.fetch import PROJECT, TOOLS, CannotFetch, fetch
+
+pytestmark = pytest.mark.timeout(300)  # promtool may have to be fetched
 
 
 def samples(report: Report) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -102,24 +108,54 @@ def test_prometheus_reads_whatever_nodes_say(report: Report) -> None:
     assert nodes == {visible(node) for node in report.nodes}
 
 
-@pytest.mark.timeout(300)  # it may have to be fetched
-def test_promtool_has_nothing_to_say_against_it() -> None:
+def promtool(*words: str, given: str = "") -> subprocess.CompletedProcess[str]:
     try:
         fetch("promtool")
     except CannotFetch as why:
         pytest.skip(str(why))
-    found = {
-        text: NodeResult(
-            text, {"x": [Finding(Status.PASS, text, text, None, text, Quantity(1, text))]}
-        )
-        for text in HOSTILE
-    }
+    path = os.pathsep.join([str(TOOLS / "promtool/usr/bin"), os.environ["PATH"]])
+    return subprocess.run(
+        ["promtool", *words],
+        input=given,
+        env={**os.environ, "PATH": path},
+        capture_output=True,
+        text=True,
+    )
+
+
+def test_promtool_has_nothing_to_say_against_it() -> None:
+    found = {}
+    for text in HOSTILE:
+        finding = Finding(Status.PASS, text, text, None, text, Quantity(1, text))
+        found[text] = NodeResult(text, {"x": [finding]})
     for report in (REPORT, replace(REPORT, nodes=found)):
-        done = subprocess.run(
-            ["promtool", "check", "metrics"],
-            input=render(report),
-            env={"PATH": f"{TOOLS / 'promtool/usr/bin'}:/usr/bin:/usr/local/bin"},
-            capture_output=True,
-            text=True,
-        )
+        done = promtool("check", "metrics", given=render(report))
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+def test_the_page_of_metrics_has_them_all_and_its_rules_are_sound(tmp_path: Path) -> None:
+    page = (PROJECT / "docs" / "metrics.md").read_text("utf-8")
+    findings = [ok("a", "x", value=Quantity(1, unit)) for unit in ("s", "%", "B", "MB/s", "files")]
+    report = replace(REPORT, nodes={"n1": NodeResult("n1", {"check": findings}, 1.0)})
+    made = {family.name for family in text_string_to_metric_families(render(report))}
+    rows = [line.split("|")[1] for line in page.splitlines() if line.startswith("| `clustercheck_")]
+    told = set()
+    for row in rows:
+        first, *others = re.findall(r"`([a-z_]+)`", row)
+        told |= {first, *(first.replace("_seconds", other) for other in others)}
+    assert told == made
+    (rules,) = re.findall(r"```yaml\n(groups:\n.*?)```", page, re.DOTALL)
+    file = tmp_path / "rules.yml"
+    file.write_text(rules)
+    done = promtool("check", "rules", str(file))
+    assert (done.returncode, done.stderr) == (0, "")
+    assert set(re.findall(r"clustercheck_[a-z_]+", rules)) <= made
+
+
+def test_a_run_leaves_its_metrics_for_the_collector(tmp_path: Path) -> None:
+    file = tmp_path / "clustercheck.prom"
+    done = clustercheck("run", "-c", "tmp", "--format", "prometheus", "--output", str(file))
+    assert (done.out, done.err) == ("", "")
+    assert f"clustercheck_run_exit_code {done.status:.1f}\n" in file.read_text()
+    assert file.stat().st_mode & 0o777 == 0o644
+    assert os.listdir(tmp_path) == ["clustercheck.prom"]

@@ -25,10 +25,10 @@ TITLES = {
 
 # With more values than so many, those of what passes are drawn by fewer points.
 MANY_TRENDS = 1_000
-FEWER_POINTS = 16
+FEWER_POINTS = 12
 
 # With more than so many, they are not drawn at all: the page would not be under 5 MB.
-MOST_TRENDS = 15_000
+MOST_TRENDS = 12_000
 
 
 @dataclass(frozen=True)

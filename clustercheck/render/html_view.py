@@ -219,7 +219,7 @@ def _caption(bad: int, shown: int) -> str:
 
 
 def _named(night: Night | None) -> str:
-    return f"{night.cluster}: " if night and night.cluster else ""
+    return f"{night.cluster}, " if night and night.cluster else ""
 
 
 def _counts(report: Report, night: Night | None) -> dict[Status, int]:

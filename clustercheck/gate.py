@@ -142,7 +142,12 @@ def gate(asked: Asked, wanted: "Wanted", way: "Way", limits: "Limits") -> int:
     """Ask what is not known, decide, and hand out the verdict."""
     if asked.output:
         check_writable(asked.output)
-    verdict = _verdict(asked, wanted, way, limits)
+    try:
+        verdict = _verdict(asked, wanted, way, limits)
+    except KeyboardInterrupt:  # 130 is what workflow tools try again with more memory
+        need = Need(asked.need, asked.spare, asked.on_unknown)
+        decision = cannot_decide(need, "interrupted")
+        verdict = _made(asked, wanted.profile, decision, datetime.now(timezone.utc))
     _hand_out(verdict, asked)
     own = exit_codes.OF_ANSWER[verdict.decision.answer.value]
     return asked.codes.get(verdict.decision.answer, own)

@@ -5,11 +5,11 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
-from clustercheck import gate
+from clustercheck import gate, slurm_nodes
 from clustercheck.cli import main, ways
 from clustercheck.decision import Answer
 from clustercheck.errors import UsageError
@@ -168,6 +168,18 @@ def test_a_node_that_is_away_closes_the_gate_only_where_it_is_needed(run: Runner
     assert done.status == 75
     assert done.out.startswith("undecided: 1 of 2 nodes are healthy; too little is known of 1; 2")
     assert run(*words, "--need", "1").status == 0
+
+
+def test_interrupted_it_is_undecided(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(slurm_nodes, "ask", interrupted)
+    done = run("--need", "2", "--format", "json")
+    assert (done.status, done.err) == (75, "undecided: interrupted\n")
+    assert json.loads(done.out)["verdict"] == "undecided"
+    assert run("--on-unknown", "go").status == 75
+    assert run("--on-unknown", "no-go").status == 1
 
 
 @pytest.mark.parametrize(

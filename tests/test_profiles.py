@@ -1,5 +1,6 @@
 """Profiles: what they choose, how strictly they judge, and the number that tells them apart."""
 
+import re
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from clustercheck.report import NodeResult, Report
 from clustercheck.settings import Inventory
 from tests.made_up import CHECKS
 
+DOCS = Path(__file__).parent.parent / "docs"
 NODES = "n[1-3]\n[fast]\nn1\n"
 
 
@@ -219,6 +221,15 @@ def test_the_page_of_a_profile(tmp_path: Path) -> None:
     assert "nfs.throughput = yes\n" in page
     with pytest.raises(UsageError, match="did you mean 'benchmark'"):
         explain.page("benchmrak", CHECKS, found.profiles)
+
+
+def test_the_page_for_users_is_true(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```ini\n(.*?)```", (DOCS / "gate.md").read_text(), re.DOTALL)
+    found = read(tmp_path, example, "night")
+    assert found.profile and found.profile.fail_on == ("ntp.offset", "nfs.*")
+    assert value(found, "ntp.warn_offset").startswith("0.05 by inventory.ini")
+    benchmark = found.profiles["benchmark"]
+    assert (benchmark.skip, benchmark.checks) == (("mtu",), profile.BENCHMARK_CHECKS)
 
 
 def test_as_text_of_shipped_options_is_what_they_are() -> None:

@@ -23,9 +23,10 @@ class Runner:
     def __init__(self, folder: Path, host: Host, capfd: pytest.CaptureFixture[str]) -> None:
         self.capfd = capfd
         self.inventory = write_inventory(folder / "inventory.ini", host, ["127.0.0.[1-4]"])
+        self.way = ssh_words(host)
         self.words = [
             *("gate", "-i", str(self.inventory), "--cache", str(folder / "cache")),
-            *(*ssh_words(host), "-c", "selinux,cpu", "-o", "cpu.busy_percent=1e6"),
+            *(*self.way, "-c", "selinux,cpu", "-o", "cpu.busy_percent=1e6"),
         ]
 
     def __call__(self, *words: str) -> Done:
@@ -95,13 +96,27 @@ def test_one_line_of_json_and_prose_beside_it(run: Runner, tmp_path: Path) -> No
 def test_a_profile_is_named_and_numbered(run: Runner) -> None:
     with run.inventory.open("a") as file:
         file.write("[profile:night]\nchecks = selinux\nfail_on = selinux.*\n")
-    words = list(run.words)
     run.words = [word for word in words if word not in ("-c", "selinux,cpu")]
     named = run.json("--profile", "night")
     assert named["profile"]["name"] == "night"
     without = run.json("-c", "selinux")
     assert without["profile"]["name"] == ""
     assert without["profile"]["digest"] != named["profile"]["digest"]
+
+
+def test_a_warning_that_the_profile_counts_as_a_failure(run: Runner) -> None:
+    with run.inventory.open("a") as file:
+        file.write("[profile:night]\nchecks = fingerprint\nfail_on = fingerprint.expected\n")
+    words = ("-w", "127.0.0.1", "-o", "fingerprint.expect=kernel 0.0")
+    assert run("-c", "fingerprint", *words).status == 0
+    run.words = [word for word in run.words if word not in ("-c", "selinux,cpu")]
+    done = run("--profile", "night", *words)
+    assert done.status == 1
+    assert "fail fingerprint.expected: kernel is " in done.out
+    # and run counts so too
+    words = ("run", "-i", str(run.inventory), *run.way, *words)
+    assert run.bare(*words, "-c", "fingerprint").status == 1
+    assert run.bare(*words, "--profile", "night").status == 2
 
 
 def test_the_fingerprint_of_nodes_that_are_one_machine(run: Runner) -> None:

@@ -1,6 +1,8 @@
 """The probe of the check gpu."""
 
 PROBE = r"""
+# In a job of Slurm that has not all GPUs of the node, it could not be said what is wrong with it.
+[ -z "$CC_GPUS_HIDDEN" ] || { printf '%s\n' "$CC_GPUS_HIDDEN" >&2 && exit 1; }
 # Display controllers and accelerators: "ADDRESS VENDOR DEVICE DRIVER" each, virtual functions out
 pci=unreadable
 if [ -d "$ROOT/sys/bus" ]; then

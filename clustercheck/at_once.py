@@ -76,7 +76,8 @@ class AtOnce:
                 yield self._refused(job, refused)
                 continue
             alike = tuple((asked.name, id(asked.options)) for asked in job.asked)
-            groups.setdefault((place.job, job.node.become, alike), []).append((job, place))
+            key = (place.job, place.gpus, place.hidden, job.node.become, alike)
+            groups.setdefault(key, []).append((job, place))
         turns: queue.SimpleQueue[list[tuple[Job, Place]]] = queue.SimpleQueue()
         for group in groups.values():
             for start in range(0, len(group), STEP_NODES):
@@ -132,14 +133,14 @@ class AtOnce:
         for job, _ in turn:
             self._said.put(job.node.name)
         left = {place.name: job for job, place in turn}
-        where = turn[0][1].job
+        places = {place.name: place for _, place in turn}
         began = time.monotonic()
         while left and not self._closed.is_set():
             asking = {
                 name: _Asking(job, Reader(self.frame.mark, time.time, [a.name for a in job.asked]))
                 for name, job in left.items()
             }
-            self._step(where, asking, began)
+            self._step([places[name] for name in asking], asking, began)
             if not any(one.ended for one in asking.values()):
                 return  # closed
             left = {name: one.job for name, one in asking.items() if not one.ended}
@@ -149,11 +150,11 @@ class AtOnce:
         answer.code, answer.message = trouble.code, trouble.message
         return answer
 
-    def _step(self, where: str, asking: Mapping[str, _Asking], began: float) -> None:
+    def _step(self, places: Sequence[Place], asking: Mapping[str, _Asking], began: float) -> None:
         """One step; those whose `ended` is unset afterwards are to be asked again."""
         script = self._script(asking)
         try:
-            step = Step(where, list(asking))
+            step = Step(places)
         except Unreachable as trouble:
             for one in asking.values():
                 self._end(one, began, trouble)

@@ -20,9 +20,10 @@ from clustercheck.check import Check, Code, Facts, Finding, NoOptions, ok
 from clustercheck.errors import UsageError
 from clustercheck.fanout import Bounds
 from clustercheck.node import Node
+from clustercheck.nodeset import expand
 from clustercheck.report import Report
 from clustercheck.run import Plan, Watch, run
-from clustercheck.transport.slurm import find_places
+from clustercheck.transport.slurm import Place, Places, find_places, job_gpus
 from clustercheck.transport.srun import Srun
 from tests.slurm_cluster import NODES, MakeSlurm, SlurmCluster
 
@@ -337,6 +338,79 @@ def test_a_controller_that_does_not_answer(
     (said,) = set(access(asked.report).values())
     assert said.startswith("no_slurm: ")
     assert "controller" in said
+
+
+@pytest.fixture
+def commands(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of Slurm's commands as made up: the real ones here have no GPUs to give."""
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    lines = {
+        "sinfo": "echo 'g1|g1|g1|idle|main*|up|gpu:a100:8(S:0-1),mps:800(S:0)|none'\n"
+        "echo 'g2|g2|g2|idle|main*|up|gpu:a100:8(S:0-1)|none'\n"
+        "echo 'c1|c1|c1|idle|main*|up|(null)|none'",
+        "squeue": "echo 'g[1-2],c1'",
+        "salloc": f'echo "$*" >>{tmp_path}/salloc.said; echo 77; exec cat',
+        "scontrol": f"case $* in *config*) cat {tmp_path}/config ;; *) cat {tmp_path}/job ;; esac",
+    }
+    for name, text in lines.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{text}\n")
+        (tmp_path / name).chmod(0o755)
+    (tmp_path / "config").write_text("ConstrainDevices        = yes\n")
+    (tmp_path / "job").write_text(
+        "JobId=5 JobState=RUNNING   Nodes=c1 CPU_IDs=0-1 Mem=0 GRES= "
+        "  Nodes=g1 CPU_IDs=0-1 Mem=0 GRES=gpu:a100:8(IDX:0-7) "
+        "  Nodes=g2 CPU_IDs=0-1 Mem=0 GRES=gpu:a100:2(IDX:0,3)   Power=\n"
+    )
+    return tmp_path
+
+
+def test_all_gpus_of_idle_nodes_are_asked_for(commands: Path) -> None:
+    """A step has no GPU that its job did not ask for, also where the job has the whole node."""
+    places = find_places([Node("g1"), Node("c1"), Node("g2")], 600)
+    places.close()
+    said = (commands / "salloc.said").read_text().splitlines()
+    words = [[word for word in line.split() if "=g" in word or "=c" in word] for line in said]
+    assert words == [
+        ["--job-name=clustercheck", "--nodelist=c1"],
+        ["--job-name=clustercheck", "--nodelist=g1,g2", "--gres=gpu:a100:8"],
+    ]
+    assert {place.hidden for place in places.of.values()} == {""}
+
+
+def test_gpus_that_the_job_has_not_are_not_held_against_the_node(
+    commands: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "5")
+    nodes = [Node("g1"), Node("g2"), Node("c1")]
+    few = "the job has 2 of the 8 GPUs of the node"
+    assert find_places(nodes, 600).of == {
+        "g1": Place("5", "g1", "gpu:a100:8"),
+        "g2": Place("5", "g2", "gpu:a100:2", few),
+        "c1": Place("5", "c1"),
+    }
+    (commands / "config").write_text("ConstrainDevices        = no\n")
+    assert find_places(nodes, 600).of["g2"] == Place("5", "g2", "gpu:a100:2")
+
+
+def test_where_gpus_are_hidden_that_is_said(
+    slurm: SlurmCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm.use(monkeypatch)
+    job = slurm.sbatch("sleep 60", "-N2")
+    slurm.wait(job, "RUNNING")
+    nodes = slurm.field(job, "NodeList")
+    assert job_gpus(job) == dict.fromkeys(expand(nodes), "")  # as this Slurm says it
+    few = "the job has 2 of the 8 GPUs of the node"
+    one, other = expand(nodes)
+    places = Places({one: Place(job, one), other: Place(job, other, hidden=few)})
+    monkeypatch.setattr("clustercheck.transport.slurm.find_places", lambda nodes, seconds: places)
+    report, _ = ask(nodes, "gpu,gpu_health")
+    for name in ("gpu", "gpu_health"):
+        (finding,) = report.nodes[other].findings[name]
+        assert finding.status.value == "unknown"
+        assert finding.message == f"the probe ended early (status 1): {few}"
+        assert few not in str(report.nodes[one].findings[name])
 
 
 def test_a_wish_that_is_not_known() -> None:

@@ -7,6 +7,7 @@ longer than the questions take.
 
 import contextlib
 import os
+import re
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -47,6 +48,7 @@ class Listed:
 
     name: NodeName, which srun wants; host, address: NodeHostName and NodeAddr.
     state: a long word, its marks too ("down*"). partitions: those that are up.
+    gpus: as `--gres` wants all of them, "gpu:a100:8", or "".
     """
 
     name: str
@@ -55,6 +57,7 @@ class Listed:
     state: str
     reason: str
     partitions: list[str] = field(default_factory=list)
+    gpus: str = ""
 
     def refused(self) -> Refused | None:
         """Why it cannot be allocated now, or None."""
@@ -71,15 +74,52 @@ class Listed:
 
 def known_nodes() -> dict[str, Listed]:
     """All nodes of Slurm's partitions, by NodeName. Raises SlurmTrouble."""
-    told = _said(["sinfo", "--all", "-h", "-N", "-o", "%N|%n|%o|%T|%P|%a|%E"])
+    told = _said(["sinfo", "--all", "-h", "-N", "-o", "%N|%n|%o|%T|%P|%a|%G|%E"])
     found: dict[str, Listed] = {}
     for line in told.splitlines():
-        name, host, address, state, partition, up, reason = (*line.split("|", 6), *[""] * 7)[:7]
+        words = (*line.split("|", 7), *[""] * 8)
+        name, host, address, state, partition, up, gres, reason = words[:8]
         node = found.setdefault(name, Listed(name, host, address, state, reason.strip()))
+        node.gpus = gpus_of(gres)
         if up == "up":
             # the default one, which has a star, first
             node.partitions.insert(0 if "*" in partition else 99, partition.rstrip("*"))
     return found
+
+
+def gpus_of(gres: str) -> str:
+    """The GPUs of "gpu:a100:8(S:0-1),mps:800(S:0)" or "gpu:2(IDX:0,3)", as `--gres` has them."""
+    words = re.sub(r"\([^)]*\)", "", gres).split(",")
+    return ",".join(word for word in words if re.fullmatch(r"gpu(:[^:]+)?(:[0-9]+)?", word))
+
+
+def count_of(gpus: str) -> int:
+    """How many they are."""
+    counts = [word.rpartition(":")[2] for word in gpus.split(",") if word]
+    return sum(int(count) if count.isdecimal() else 1 for count in counts)
+
+
+def job_gpus(job: str) -> dict[str, str]:
+    """The GPUs that a job has, by node. Raises SlurmTrouble."""
+    return gpus_by_node(_said(["scontrol", "show", "job", "--details", "--oneliner", job]))
+
+
+def gpus_by_node(details: str) -> dict[str, str]:
+    """The GPUs by node, from the details of a job."""
+    found = {}
+    for nodes, gres in re.findall(r" Nodes=(\S+) CPU_IDs=\S* Mem=\S* GRES=(\S*)", details):
+        with contextlib.suppress(NodeSetParseError):
+            found.update(dict.fromkeys(NodeSet(nodes), gpus_of(gres)))
+    return found
+
+
+def hides_gpus() -> bool:
+    """Does a job see no other GPUs than its own? So, where Slurm does not deny it."""
+    try:
+        told = _said(["scontrol", "show", "config"])
+    except SlurmTrouble:
+        return True
+    return not re.search(r"(?im)^ConstrainDevices\s*=\s*no\s*$", told)
 
 
 def job_nodes(job: str) -> list[str]:
@@ -121,10 +161,16 @@ def words_of(stderr: str) -> str:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a node is asked: in which job, and by which NodeName."""
+    """Where a node is asked: in which job, and by which NodeName.
+
+    gpus: what a step asks for to see the GPUs that the job has there; "" leaves it to Slurm.
+    hidden: why there may be GPUs that are not to be seen, or "".
+    """
 
     job: str
     name: str
+    gpus: str = ""
+    hidden: str = ""
 
 
 @dataclass
@@ -165,9 +211,10 @@ def find_places(nodes: Sequence[Node], seconds: float) -> Places:
         return places
     named = _names(nodes, known, places)
     if job:
+        gpus = _gpus_in_job(job, [known[name] for name in named.values() if name in ours])
         for node, name in named.items():
             if name in ours:
-                places.of[node] = Place(job, name)
+                places.of[node] = Place(job, name, *gpus[name])
             else:
                 told = f"it is not one of this job's nodes, {NodeSet.fromlist(ours)}"
                 places.refused[node] = Refused("slurm_not_ours", told)
@@ -178,6 +225,25 @@ def find_places(nodes: Sequence[Node], seconds: float) -> Places:
         places.close()
         raise
     return places
+
+
+def _gpus_in_job(job: str, nodes: Sequence[Listed]) -> dict[str, tuple[str, str]]:
+    """`Place.gpus` and `Place.hidden` of the nodes of a job."""
+    if not any(node.gpus for node in nodes):
+        return {node.name: ("", "") for node in nodes}
+    try:
+        ours = job_gpus(job)
+    except SlurmTrouble:
+        return {node.name: ("", "which GPUs the job has is not known") for node in nodes}
+    hides = hides_gpus()
+    found = {}
+    for node in nodes:
+        gpus = ours.get(node.name, "")
+        here, all_of_them = count_of(gpus), count_of(node.gpus)
+        few = hides and here < all_of_them
+        told = f"the job has {here} of the {all_of_them} GPUs of the node" if few else ""
+        found[node.name] = (gpus, told)
+    return found
 
 
 def _names(nodes: Sequence[Node], known: Mapping[str, Listed], places: Places) -> dict[str, str]:
@@ -223,6 +289,8 @@ def _allocate(
     leave_out()
     words: dict[str, str] = {}
     turns = _turns(left, known)
+    # a step has no GPU that its job did not ask for
+    gpus = {name: known[name].gpus for name in left}
     for _ in range(MOST_TRIES):
         if not turns:
             break
@@ -230,7 +298,7 @@ def _allocate(
         names &= left
         if not names:
             continue
-        job, said = _hold(sorted(names), partition, seconds, places)
+        job, said = _hold(sorted(names), partition, gpus[min(names)], seconds, places)
         if job:
             places.of.update({own[name]: Place(job, name) for name in names})
             left -= names
@@ -249,9 +317,19 @@ def _allocate(
 
 
 def _turns(left: Collection[str], known: Mapping[str, Listed]) -> list[tuple[str, set[str]]]:
-    """Partitions that together have all the nodes, those with most of them first."""
-    if os.environ.get("SALLOC_PARTITION"):
-        return [("", set(left))]
+    """Partitions that together have all the nodes; the nodes of a turn have the same GPUs."""
+    turns: list[tuple[str, set[str]]] = []
+    for gpus in sorted({known[name].gpus for name in left}):
+        alike = {name for name in left if known[name].gpus == gpus}
+        if os.environ.get("SALLOC_PARTITION"):
+            turns.append(("", alike))
+        else:
+            turns += _by_partition(alike, known)
+    return turns
+
+
+def _by_partition(left: Collection[str], known: Mapping[str, Listed]) -> list[tuple[str, set[str]]]:
+    """Those partitions first that have most of the nodes."""
     turns: list[tuple[str, set[str]]] = []
     rest = set(left)
     while rest:
@@ -265,7 +343,9 @@ def _turns(left: Collection[str], known: Mapping[str, Listed]) -> list[tuple[str
     return turns
 
 
-def _hold(names: Sequence[str], partition: str, seconds: float, places: Places) -> tuple[str, str]:
+def _hold(
+    names: Sequence[str], partition: str, gpus: str, seconds: float, places: Places
+) -> tuple[str, str]:
     """Allocate nodes whole; returns the job, or why there is none.
 
     What holds the allocation ends with our end of its standard input, whatever ends us.
@@ -281,6 +361,7 @@ def _hold(names: Sequence[str], partition: str, seconds: float, places: Places) 
         f"--time={int(seconds // 60) + 1}",
         "--no-bell",
         *([f"--partition={partition}"] if partition else ()),
+        *([f"--gres={gpus}"] if gpus else ()),
         *("sh", "-c", 'echo "$SLURM_JOB_ID"; exec cat'),
     ]
     holder = subprocess.Popen(

@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import selectors
+import shlex
 import signal
 import subprocess
 from collections.abc import Sequence
@@ -46,10 +47,20 @@ OPTION_VARIABLES = re.compile(
 )
 
 
-def command(job: str, names: Sequence[str], *, ident: str, many: bool) -> list[str]:
+def preamble(place: Place) -> bytes:
+    """What stands before a script: probes of GPUs are told where they would not see all."""
+    if not place.hidden:
+        return PREAMBLE
+    return (
+        PREAMBLE + f"CC_GPUS_HIDDEN={shlex.quote(place.hidden)}; export CC_GPUS_HIDDEN\n".encode()
+    )
+
+
+def command(job: str, names: Sequence[str], *, ident: str, many: bool, gpus: str = "") -> list[str]:
     """The srun that runs `sh -s` on nodes of a job, one task a node, beside all other steps.
 
     ident: the step's name, by which it is found again.
+    gpus: of the job's GPUs on each node, those that the step is to see; "" leaves it to Slurm.
     many: lines come with the number of the task, and how the tasks fare is told.
     """
     return [
@@ -67,6 +78,7 @@ def command(job: str, names: Sequence[str], *, ident: str, many: bool) -> list[s
         "--export=NONE",
         "--propagate=NONE",  # the limits are those of slurmd there, not of this session
         "--chdir=/",  # the folder in which this runs may not be there
+        *([f"--gres={gpus}"] if gpus else ()),
         *(("--label", "--verbose") if many else ()),
         "/bin/sh",
         "-s",
@@ -155,10 +167,11 @@ class Step:
     tasks: how each node fares. complaints: what srun says of all of them, the last of it.
     """
 
-    def __init__(self, job: str, names: Sequence[str]) -> None:
-        """Start it. Raises Unreachable where there is no srun."""
+    def __init__(self, places: Sequence[Place]) -> None:
+        """Start it; the places differ by name alone. Raises Unreachable where there is no srun."""
+        job, names, gpus = places[0].job, [place.name for place in places], places[0].gpus
         self._job, self._ident = job, f"clustercheck-{secrets.token_hex(4)}"
-        self._process = _spawn(command(job, names, ident=self._ident, many=True))
+        self._process = _spawn(command(job, names, ident=self._ident, many=True, gpus=gpus))
         self.tasks = {name: Task() for name in names}
         self.complaints: list[str] = []
         self._nodes: dict[int, str] = {}
@@ -173,7 +186,7 @@ class Step:
         for pipe in self._rest:
             os.set_blocking(pipe.fileno(), False)
             self._selector.register(pipe, selectors.EVENT_READ)
-        self.send(PREAMBLE)
+        self.send(preamble(places[0]))
 
     def send(self, data: bytes, *, last: bool = False) -> None:
         """Write to every node's standard input, as `receive` finds room for it.
@@ -337,9 +350,10 @@ class SrunConnection:
     def start(self, script: bytes, deadline: float) -> Channel:
         """Run `sh -s` there; see the protocol."""
         ident = f"clustercheck-{secrets.token_hex(4)}"
-        words = command(self.place.job, [self.place.name], ident=ident, many=False)
+        place = self.place
+        words = command(place.job, [place.name], ident=ident, many=False, gpus=place.gpus)
         self.running = SrunChannel(_spawn(words), self.place.job, ident)
-        self.running.send(PREAMBLE + script)
+        self.running.send(preamble(place) + script)
         return self.running
 
     def close(self) -> None:

@@ -96,7 +96,7 @@ def test_one_line_of_json_and_prose_beside_it(run: Runner, tmp_path: Path) -> No
 def test_a_profile_is_named_and_numbered(run: Runner) -> None:
     with run.inventory.open("a") as file:
         file.write("[profile:night]\nchecks = selinux\nfail_on = selinux.*\n")
-    run.words = [word for word in words if word not in ("-c", "selinux,cpu")]
+    run.words = [word for word in run.words if word not in ("-c", "selinux,cpu")]
     named = run.json("--profile", "night")
     assert named["profile"]["name"] == "night"
     without = run.json("-c", "selinux")

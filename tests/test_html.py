@@ -239,12 +239,14 @@ OLD = fail("offset", "the clock is 9 s ahead", STEP)
 )
 def test_what_changed(changed: list[Changed], lines: list[str]) -> None:
     told = section(render(_night(*changed)), "changed")
-    assert told == ["Compared with the run of 2026-02-28 03:00 UTC.", *lines]
+    still = changed[0].kind is Kind.STILL
+    compared = "Compared with the run of 2026-02-28 03:00 UTC"
+    assert told == [f"{compared}: nothing changed." if still else f"{compared}.", *lines]
 
 
 def test_nothing_changed() -> None:
     told = section(render(_night()), "changed")
-    assert told == ["Compared with the run of 2026-02-28 03:00 UTC: nothing is different."]
+    assert told == ["Compared with the run of 2026-02-28 03:00 UTC: nothing changed."]
 
 
 def test_the_first_run_has_none_before_it() -> None:

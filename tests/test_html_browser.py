@@ -167,6 +167,11 @@ def test_the_filters(opened: Open) -> None:
     form.get_by_label("Name").fill("no such node")
     assert rows(page) == []
     assert page.locator("#shown").inner_text() == "0 of 60 nodes"
+    # A link shows what it leads to all the same.
+    part = page.locator(".part").first
+    assert not part.is_visible()
+    page.locator("#findings .on a").first.click()
+    page.locator(".part[open]").wait_for(state="visible")
 
 
 def test_a_cell_leads_to_what_was_found_by_keyboard_too(opened: Open) -> None:

@@ -72,7 +72,7 @@ def changes(night: Night) -> Changes:
         Part("Accepted", tuple(_accepted(night, places))),
         *_nodes(night, places),
     ]
-    return Changes(_compared(night, [part for part in parts if part.changes]), _filled(parts))
+    return Changes(_compared(night), tuple(part for part in parts if part.changes))
 
 
 def without_accepted(night: Night) -> Report:
@@ -222,12 +222,10 @@ def _nodes(night: Night, places: dict[str, int]) -> Iterable[Part]:
             yield Part(title, (Change(None, "", "", fold(nodes), _placed(nodes, places)),))
 
 
-def _compared(night: Night, filled: Sequence[Part]) -> str:
+def _compared(night: Night) -> str:
     if night.before is None:
         return "This is the first run; there is none to compare it with."
     told = f"Compared with the run of {night.before:%Y-%m-%d %H:%M %Z}".rstrip()
-    return f"{told}." if filled else f"{told}: nothing is different."
-
-
-def _filled(parts: Iterable[Part]) -> tuple[Part, ...]:
-    return tuple(part for part in parts if part.changes)
+    kinds = (Kind.NEW, Kind.WORSE, Kind.FLAPPING, Kind.BETTER, Kind.GONE)
+    different = night.of(*kinds) or night.joined or night.left
+    return f"{told}." if different else f"{told}: nothing changed."

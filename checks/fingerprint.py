@@ -92,6 +92,12 @@ class Options:
         " some seconds; admit and diff always do",
     )
 
+    joins: bool = option(
+        False,
+        "the node is held against the others and has no say in what is right (`admit` sets this for"
+        " its candidates)",
+    )
+
     def __post_init__(self) -> None:
         for line in self.expect:
             if not all(line.partition(" ")[::2]):
@@ -166,10 +172,12 @@ def compare(
     for node, found in told.items():
         classes.setdefault(class_of(found), []).append(node)
     for nodes in classes.values():
-        if len(nodes) == 1 and len(told) > 1:
-            words = class_words(told[nodes[0]])
-            yield nodes[0], skip("alone", f"no other node of this run is of its kind: {words}")
-        else:
+        strangers = len(nodes) < len(told) and all(options[node].joins for node in nodes)
+        if strangers or (len(nodes) == 1 and len(told) > 1):
+            which = "that is in already" if strangers else "of this run"
+            message = f"no other node {which} is of its kind: {class_words(told[nodes[0]])}"
+            yield from ((node, skip("alone", message)) for node in nodes)
+        if len(nodes) > 1 or len(told) == 1:
             names = {name for node in nodes for name in told[node]}
             settings = [node for node in nodes if _tells_settings(facts[node])]
             for name in sorted(names, key=lambda name: (place_of(name), name)):
@@ -190,29 +198,38 @@ def _field(
     # That a mount is absent, the check mounts says; and not all nodes have the same login user.
     if name.startswith(("mount.", "user.")):
         nodes = [node for node in nodes if name in told[node]]
-    counts = Counter(told[node].get(name, ABSENT) for node in nodes)
-    if len(counts) < 2:
+    values = {node: told[node].get(name, ABSENT) for node in nodes}
+    everywhere = Counter(values.values())
+    if len(everywhere) < 2:
         return
-    (usual, count), (_, second) = counts.most_common(2)
-    for node in nodes:
-        value = told[node].get(name, ABSENT)
+    voters = [node for node in nodes if not options[node].joins] or nodes
+    counts = Counter(values[node] for node in voters)
+    usual, count = counts.most_common(1)[0]
+    which = ""
+    if len(nodes) < LEAST:
+        which = "which of the two"
+    elif len(voters) < 2:
+        which = "which"
+    elif list(counts.values()).count(count) > 1:
+        which = "no value is that of most, so which"
+    for node, value in values.items():
         if _matches(name, options[node].ignore) or name in expected[node]:
             continue
-        if len(nodes) < LEAST or count == second:
-            rest = len(nodes) - counts[value]
-            which = (
-                "which of the two" if len(nodes) < LEAST else "no value is that of most, so which"
-            )
+        apart = options[node].joins and len(voters) < len(nodes)
+        other = "other " if apart else ""
+        if which:
+            pool = counts if apart else everywhere
+            size = sum(pool.values())
             message = (
-                f"{name} is {_short(value, usual)}, and differs on {rest} of {len(nodes)} nodes of"
-                f" its kind; {which} is right is not known"
+                f"{name} is {_short(value, usual)}, and differs on {size - pool[value]} of {size}"
+                f" {other}nodes of its kind; {which} is right is not known"
             )
             yield node, unknown("undecided", message)
         elif value != usual:
             make = fail if _matches(name, options[node].must) else warn
             message = (
                 f"{name} is {_short(value, usual)}, and {_short(usual, value)} on {count} of"
-                f" {len(nodes)} nodes of its kind"
+                f" {len(voters)} {other}nodes of its kind"
             )
             yield node, make("uniform", message, kind.remedy)
 

@@ -25,6 +25,8 @@ LAST = "fingerprint"
 # What a first admission looks at more closely than a run does, by check and option: on candidates,
 # and on all its nodes what takes both sides.
 CLOSER: Mapping[str, Mapping[str, object]] = {"nfs": {"throughput": True}}
+# What is always so of candidates: what they are is not yet what nodes should be.
+JOINING: Mapping[str, Mapping[str, object]] = {"fingerprint": {"joins": True}}
 BOTH_SIDES: Mapping[str, Mapping[str, object]] = {
     "munge": {"across": True},
     "fingerprint": {"gpu_settings": True},  # to be held against each other

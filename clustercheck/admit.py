@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from clustercheck import baseline, execute, exit_codes, planning
-from clustercheck.admission import BOTH_SIDES, CLOSER, Admission, admissions
+from clustercheck.admission import BOTH_SIDES, CLOSER, JOINING, Admission, admissions
 from clustercheck.answer import Answer
 from clustercheck.check import Status
 from clustercheck.errors import UsageError, nearest
@@ -66,6 +66,7 @@ def admit(asked: Asked, wanted: Wanted, way: execute.Way, limits: execute.Limits
     whole = replace(chosen, nodes=[*chosen.nodes, *existing])
     everybody = [node.name for node in whole.nodes]
     options_of = closer(chosen.inventory.options, everybody, BOTH_SIDES)
+    options_of = closer(options_of, names, JOINING)
     if not asked.light:
         options_of = closer(options_of, names, CLOSER)
     if asked.baseline:

@@ -12,12 +12,13 @@ import jsonschema
 import pytest
 from hypothesis import given, settings
 
-from clustercheck.admission import BOTH_SIDES, CLOSER, Admission, admissions
+from clustercheck.admission import BOTH_SIDES, CLOSER, JOINING, Admission, admissions
 from clustercheck.admit import closer, exit_code, like
 from clustercheck.check import Finding, Remedy, fail, ok, skip, unknown, warn
 from clustercheck.errors import UsageError
 from clustercheck.inventory import load
 from clustercheck.render.admission import render
+from clustercheck.render.escape import sound
 from clustercheck.render.json import schema
 from clustercheck.report import NodeResult, Report
 from tests.command import clustercheck
@@ -45,7 +46,7 @@ def told(found: Admission) -> Any:
     """What is written as JSON of one candidate, as its schema says."""
     content = json.loads(render([found], "json", "", exit_code=exit_code([found])))
     jsonschema.Draft202012Validator(schema("admission")).validate(content)
-    return content["candidates"][found.node]
+    return content["candidates"][sound(found.node)]
 
 
 def text(found: Admission) -> str:
@@ -309,7 +310,7 @@ def test_candidates_alone_are_looked_at_more_closely() -> None:
 
 
 def test_what_is_looked_at_more_closely_can_be_set() -> None:
-    for check, more in (*CLOSER.items(), *BOTH_SIDES.items()):
+    for check, more in (*CLOSER.items(), *BOTH_SIDES.items(), *JOINING.items()):
         dataclasses.replace(CHECKS[check].options, **more)
 
 

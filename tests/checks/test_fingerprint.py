@@ -501,6 +501,41 @@ def test_no_majority_accuses_nobody() -> None:
     )
 
 
+def joining(names: str, nodes: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """What is found where some of the nodes are candidates."""
+    compare = CHECKS["fingerprint"].compare
+    assert compare
+    facts = {name: Facts(told) for name, told in nodes.items()}
+    options = {name: options_of("fingerprint", joins=name in names.split()) for name in facts}
+    return [f"{name} {f.status.value} {f.code}: {f.message}" for name, f in compare(facts, options)]
+
+
+def test_candidates_have_no_say_in_what_is_right() -> None:
+    """However many they are."""
+    new = {f"c{place}": node(kernel="6.1") for place in range(6)}
+    assert joining("c0 c1 c2 c3 c4 c5", {**new, "n1": node(), "n2": node()}) == [
+        f"c{place} warn uniform: kernel is 6.1, and 5.14.0-427.el9.x86_64 on 2 of 2 other nodes of"
+        " its kind"
+        for place in range(6)
+    ]
+    words = "nodes of its kind; which is right is not known"
+    assert joining("c0 c1", {"c0": new["c0"], "c1": new["c1"], "n1": node()}) == [
+        f"c0 unknown undecided: kernel is 6.1, and differs on 1 of 1 other {words}",
+        f"c1 unknown undecided: kernel is 6.1, and differs on 1 of 1 other {words}",
+        f"n1 unknown undecided: kernel is 5.14.0-427.el9.x86_64, and differs on 2 of 3 {words}",
+    ]
+
+
+def test_candidates_of_a_kind_that_nobody_else_is() -> None:
+    new = {f"c{place}": node(product="PowerEdge R650") for place in range(3)}
+    found = joining("c0 c1 c2", {**new, "c2": node(product="PowerEdge R650", os="x"), **four()})
+    assert [line.partition(":")[0] for line in found] == [
+        *(f"c{place} skip alone" for place in range(3)),
+        "c2 warn uniform",
+    ]
+    assert found[0].startswith("c0 skip alone: no other node that is in already is of its kind: P")
+
+
 def test_one_of_another_kind_is_compared_with_nobody() -> None:
     other = node(product="PowerEdge R650", kernel="6.1")
     assert compared({**four(), "login": other}) == [

@@ -114,9 +114,9 @@ def test_a_warning_that_the_profile_counts_as_a_failure(run: Runner) -> None:
     assert done.status == 1
     assert "fail fingerprint.expected: kernel is " in done.out
     # and run counts so too
-    words = ("run", "-i", str(run.inventory), *run.way, *words)
-    assert run.bare(*words, "-c", "fingerprint").status == 1
-    assert run.bare(*words, "--profile", "night").status == 2
+    of_run = ("run", "-i", str(run.inventory), *run.way, *words)
+    assert run.bare(*of_run, "-c", "fingerprint").status == 1
+    assert run.bare(*of_run, "--profile", "night").status == 2
 
 
 def test_the_fingerprint_of_nodes_that_are_one_machine(run: Runner) -> None:

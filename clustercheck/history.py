@@ -8,7 +8,7 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import date, datetime, timedelta
@@ -19,21 +19,27 @@ from urllib.parse import quote
 from clustercheck import __version__, changes
 from clustercheck.answer import Answer
 from clustercheck.changes import Acceptance, Key, Point, Standing
-from clustercheck.check import Facts, Finding, Quantity, Remedy, Status
+from clustercheck.check import Facts, Finding, Status
 from clustercheck.errors import ConfigError
 from clustercheck.facts import Told
 from clustercheck.history_file import Damaged, connect, is_damage, now, set_aside
+from clustercheck.history_rows import (
+    NUMBERS,
+    SELECT,
+    STATUSES,
+    forget,
+    read_findings,
+    read_report,
+    read_standing,
+    replay,
+    store_facts,
+    store_run,
+    store_standing,
+    text_of,
+)
 from clustercheck.render.escape import sound
-from clustercheck.report import NodeResult, Report
+from clustercheck.report import Report
 
-NUMBERS = {
-    Status.PASS: 0,
-    Status.SKIP: 1,
-    Status.WARN: 2,
-    Status.UNKNOWN: 3,
-    Status.FAIL: 4,
-}
-STATUSES = {number: status for status, number in NUMBERS.items()}
 TREND_RUNS = 90  # of the newest runs, the values that a trend is made of
 
 
@@ -99,7 +105,7 @@ class History:
         with self._writing() as database:
             found = database.execute(
                 "INSERT INTO runs (started, state, checks, version) VALUES (?, 'running', ?, ?)",
-                (_text(started), json.dumps(list(checks)), __version__),
+                (text_of(started), json.dumps(list(checks)), __version__),
             )
             return int(found.lastrowid or 0)
 
@@ -116,11 +122,11 @@ class History:
         told: by node and check, what `packed` made.
         """
         with self._writing() as database:
-            _store_run(database, number, report)
-            _store_facts(database, number, told)
+            store_run(database, number, report)
+            store_facts(database, number, told)
             oldest = report.started - keep
-            _store_standing(database, {k: s for k, s in standing.items() if s.seen >= oldest})
-            _forget(database, oldest)
+            store_standing(database, {k: s for k, s in standing.items() if s.seen >= oldest})
+            forget(database, oldest)
         try:
             self.database.execute("PRAGMA incremental_vacuum")
             self.database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -139,7 +145,7 @@ class History:
                     acceptance.until.isoformat(),
                     sound(acceptance.why),
                     sound(acceptance.who),
-                    _text(acceptance.when),
+                    text_of(acceptance.when),
                     NUMBERS[acceptance.status],
                 ),
             )
@@ -169,7 +175,7 @@ class History:
 
     def standing(self) -> dict[Key, Standing]:
         """What is remembered to hold the next run against."""
-        return _read_standing(self.database)
+        return read_standing(self.database)
 
     def acceptances(self) -> list[Acceptance]:
         """All, also those whose day has passed."""
@@ -250,17 +256,20 @@ class History:
 
     def _past(self, where: str, argument: str, since: int) -> list[Past]:
         found = self.database.execute(
-            _SELECT + f" WHERE {where} AND f.run > ? ORDER BY f.run, r.place, f.place",
+            SELECT + f" WHERE {where} AND f.run > ? ORDER BY f.run, r.place, f.place",
             (argument, since),
         )
         return [
             Past(run, datetime.fromisoformat(started), node, check, finding)
-            for run, started, node, check, finding in _findings(found)
+            for run, started, node, check, finding in read_findings(found)
         ]
 
     def report(self, number: int) -> Report:
         """A stored run as its report. Raises Trouble where there is none of the number."""
-        return _report(self.database, number)
+        found = read_report(self.database, number)
+        if found is None:
+            raise Trouble(f"there is no sweep {number}; `clustercheck history --runs` lists them")
+        return found
 
     def answers(self, number: int) -> list[Answer]:
         """What the nodes told in a run; a node that told nothing has an answer without facts."""
@@ -331,7 +340,7 @@ def open_for_sweep(path: Path) -> History:
     """
     try:
         try:
-            found = History(path, *connect(path, write=True, replay=_replay))
+            found = History(path, *connect(path, write=True, replay=replay))
             try:
                 found.last(), found.standing(), found.acceptances()  # what a sweep begins with
             except sqlite3.DatabaseError as error:
@@ -340,7 +349,7 @@ def open_for_sweep(path: Path) -> History:
             return found
         except Damaged as damage:
             aside = set_aside(path, now())
-            database, notes = connect(path, write=True, replay=_replay)
+            database, notes = connect(path, write=True, replay=replay)
             said = (
                 f"the history was damaged ({damage}), and is kept as {aside}; a new one is begun."
                 f" `sqlite3 {aside} .recover` shows what is left of it"
@@ -353,7 +362,7 @@ def open_for_sweep(path: Path) -> History:
 def open_to_read(path: Path) -> History:
     """The history as it is, for looking things up and for acceptances. Raises ConfigError."""
     try:
-        return History(path, *connect(path, write=False, replay=_replay))
+        return History(path, *connect(path, write=False, replay=replay))
     except (Damaged, sqlite3.Error) as error:
         what = "is damaged" if is_damage(error) else "cannot be read"
         hint = "; the next sweep puts it aside and begins a new one" if is_damage(error) else ""
@@ -389,259 +398,3 @@ def _why(error: Exception) -> str:
     if "readonly" in words or "read-only" in words:
         return f"the history cannot be written: {words}; look at the file's rights"
     return f"the history cannot be used: {words}"
-
-
-def _text(when: datetime) -> str:
-    return when.isoformat(timespec="seconds")
-
-
-# A run ------------------------------------------------------------------------------------------
-
-_SELECT = (
-    "SELECT f.run, started, nodes.name, n.name, n.code, f.status, t.text, f.peer,"
-    " m.text, m.see, m.disturbs, f.value, u.unit, u.less"
-    " FROM findings f JOIN results r ON r.node = f.node AND r.run = f.run"
-    " JOIN runs ON runs.number = f.run JOIN nodes ON nodes.id = f.node"
-    " JOIN names n ON n.id = f.name JOIN texts t ON t.id = f.message"
-    " LEFT JOIN remedies m ON m.id = f.remedy LEFT JOIN units u ON u.id = f.unit"
-)
-
-
-def _findings(rows: Iterable[Any]) -> Iterator[tuple[int, str, str, str, Finding]]:
-    """(run, its start, node, check, finding) for rows of _SELECT."""
-    for run, started, node, check, code, status, text, peer, *more in rows:
-        words, see, disturbs, value, unit, less = more
-        yield (
-            run,
-            started,
-            node,
-            check,
-            Finding(
-                STATUSES[status],
-                code,
-                text,
-                None if words is None else Remedy(words, see, bool(disturbs)),
-                peer or "",
-                None if unit is None or value is None else Quantity(value, unit, bool(less)),
-            ),
-        )
-
-
-def _report(database: sqlite3.Connection, number: int) -> Report:
-    run = database.execute(
-        "SELECT started, seconds, stopped, checks, notes FROM runs"
-        " WHERE number = ? AND state = 'done'",
-        (number,),
-    ).fetchone()
-    if run is None:
-        raise Trouble(f"there is no run {number}; `clustercheck history --runs` lists them")
-    started, seconds, stopped, checks, notes = run
-    found: dict[str, dict[str, list[Finding]]] = {}
-    times = {}
-    for name, node_seconds in database.execute(
-        "SELECT nodes.name, seconds FROM results JOIN nodes ON id = node WHERE run = ?"
-        " ORDER BY place",
-        (number,),
-    ):
-        found[name], times[name] = {}, node_seconds
-    rows = database.execute(_SELECT + " WHERE r.run = ? ORDER BY r.place, f.place", (number,))
-    for _, _, node, check, finding in _findings(rows):
-        found[node].setdefault(check, []).append(finding)
-    return Report(
-        started=datetime.fromisoformat(started),
-        seconds=seconds,
-        checks=json.loads(checks),
-        nodes={name: NodeResult(name, findings, times[name]) for name, findings in found.items()},
-        stopped=stopped,
-        notes=tuple(json.loads(notes)),
-    )
-
-
-class _Ids:
-    """Numbers of what stands once, in a table: looked up, or added."""
-
-    def __init__(self, database: sqlite3.Connection, table: str, columns: str) -> None:
-        marks = ", ".join("?" * len(columns.split(", ")))
-        where = " AND ".join(f"{column} = ?" for column in columns.split(", "))
-        self._find = f"SELECT id FROM {table} WHERE {where}"
-        self._add = f"INSERT INTO {table} ({columns}) VALUES ({marks})"
-        self._database = database
-        self._known: dict[tuple[Any, ...], int] = {}
-
-    def __call__(self, *values: Any) -> int:
-        if values not in self._known:
-            found = self._database.execute(self._find, values).fetchone()
-            if found is None:
-                added = self._database.execute(self._add, values)
-                self._known[values] = int(added.lastrowid or 0)
-            else:
-                self._known[values] = int(found[0])
-        return self._known[values]
-
-
-def _store_run(database: sqlite3.Connection, number: int, report: Report) -> None:
-    node_id = _Ids(database, "nodes", "name")
-    name_id = _Ids(database, "names", "name, code")
-    text_id = _Ids(database, "texts", "text")
-    remedy_id = _Ids(database, "remedies", "text, see, disturbs")
-    unit_id = _Ids(database, "units", "unit, less")
-
-    def row(node: int, place: int, check: str, finding: Finding) -> tuple[Any, ...]:
-        value, remedy = finding.value, finding.remedy
-        return (
-            node,
-            number,
-            place,
-            name_id(sound(check), sound(finding.code)),
-            NUMBERS[finding.status],
-            text_id(sound(finding.message)),
-            sound(finding.peer) or None,
-            remedy_id(sound(remedy.text), sound(remedy.see), int(remedy.disturbs))
-            if remedy
-            else None,
-            float(value.number) if value else None,
-            unit_id(sound(value.unit), int(value.less_is_worse)) if value else None,
-        )
-
-    for node_place, (name, result) in enumerate(report.nodes.items()):
-        node = node_id(sound(name))
-        database.execute(
-            "INSERT INTO results VALUES (?, ?, ?, ?)", (node, number, node_place, result.seconds)
-        )
-        pairs = ((check, f) for check, found in result.findings.items() for f in found)
-        database.executemany(
-            "INSERT INTO findings VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (row(node, place, check, finding) for place, (check, finding) in enumerate(pairs)),
-        )
-    database.execute(
-        "UPDATE runs SET seconds = ?, stopped = ?, notes = ?, state = 'done' WHERE number = ?",
-        (
-            report.seconds,
-            sound(report.stopped),
-            json.dumps([sound(note) for note in report.notes]),
-            number,
-        ),
-    )
-
-
-def _store_facts(
-    database: sqlite3.Connection, number: int, told: Mapping[str, Mapping[str, bytes]]
-) -> None:
-    node_id = _Ids(database, "nodes", "name")
-    for node, by_check in told.items():
-        of_node = node_id(sound(node))
-        before = {
-            name: data
-            for name, data, _ in database.execute(
-                "SELECT name, told, max(run) FROM facts WHERE node = ? GROUP BY name", (of_node,)
-            )
-        }
-        database.executemany(
-            "INSERT INTO facts VALUES (?, ?, ?, ?)",
-            (
-                (of_node, check, number, data)
-                for check, data in by_check.items()
-                if before.get(check) != data
-            ),
-        )
-
-
-def _forget(database: sqlite3.Connection, oldest: datetime) -> None:
-    """Take out the runs before `oldest`, and texts that no other has."""
-    numbers = [
-        number
-        for number, started in database.execute("SELECT number, started FROM runs")
-        if datetime.fromisoformat(started) < oldest
-    ]
-    if not numbers:
-        return
-    last = max(numbers)
-    for (node,) in database.execute("SELECT id FROM nodes").fetchall():
-        database.execute("DELETE FROM findings WHERE node = ? AND run <= ?", (node, last))
-        database.execute("DELETE FROM results WHERE node = ? AND run <= ?", (node, last))
-    # the last row before counts on for the runs that are left
-    database.execute(
-        "DELETE FROM facts WHERE run <= ? AND EXISTS (SELECT 1 FROM facts later WHERE"
-        " later.node = facts.node AND later.name = facts.name AND later.run > facts.run"
-        " AND later.run <= ?)",
-        (last, last + 1),
-    )
-    database.execute("DELETE FROM runs WHERE number <= ?", (last,))
-    database.execute("DELETE FROM texts WHERE id NOT IN (SELECT message FROM findings)")
-    database.execute(
-        "DELETE FROM remedies WHERE id NOT IN"
-        " (SELECT remedy FROM findings WHERE remedy IS NOT NULL)"
-    )
-    gone = "SELECT id FROM nodes WHERE id NOT IN (SELECT node FROM results)"
-    database.execute(f"DELETE FROM facts WHERE node IN ({gone})")
-    database.execute(f"DELETE FROM nodes WHERE id IN ({gone})")
-
-
-# What is remembered -----------------------------------------------------------------------------
-
-
-def _read_standing(database: sqlite3.Connection) -> dict[Key, Standing]:
-    return {
-        (node, check, code, peer): Standing(
-            _finding_of(peer, json.loads(finding)),
-            bool(there),
-            datetime.fromisoformat(since),
-            datetime.fromisoformat(seen),
-            track,
-        )
-        for node, check, code, peer, finding, there, since, seen, track in database.execute(
-            "SELECT node, name, code, peer, finding, there, since, seen, track FROM standing"
-        )
-    }
-
-
-def _store_standing(database: sqlite3.Connection, standing: Mapping[Key, Standing]) -> None:
-    database.execute("DELETE FROM standing")
-    database.executemany(
-        "INSERT OR REPLACE INTO standing VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-        (
-            (
-                *map(sound, key),
-                json.dumps(_content(one.finding)),
-                int(one.there),
-                _text(one.since),
-                _text(one.seen),
-                one.track,
-            )
-            for key, one in standing.items()
-        ),
-    )
-
-
-def _content(finding: Finding) -> list[Any]:
-    value = finding.value
-    return [
-        finding.status.value,
-        sound(finding.code),
-        sound(finding.message),
-        [sound(finding.remedy.text), sound(finding.remedy.see), finding.remedy.disturbs]
-        if finding.remedy
-        else None,
-        [value.number, sound(value.unit), value.less_is_worse] if value else None,
-    ]
-
-
-def _finding_of(peer: str, content: list[Any]) -> Finding:
-    status, code, message, remedy, value = content
-    return Finding(
-        Status(status),
-        code,
-        message,
-        Remedy(*remedy) if remedy else None,
-        peer,
-        Quantity(*value) if value else None,
-    )
-
-
-def _replay(database: sqlite3.Connection) -> None:
-    """Remember, from the runs that there are, what `standing` would have."""
-    standing: dict[Key, Standing] = {}
-    numbers = database.execute("SELECT number FROM runs WHERE state = 'done' ORDER BY number")
-    for (number,) in numbers.fetchall():
-        standing = changes.compare(_report(database, number), standing).standing
-    _store_standing(database, standing)

@@ -1,32 +1,27 @@
-"""The commands `history` and `accept`: what past sweeps found, and what somebody lives with."""
+"""The command `history`: what past sweeps found."""
 
-import getpass
 import itertools
 import os
-import re
 import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime
 from pathlib import Path
 
 from tabulate import tabulate
 
 from clustercheck import changes, history, planning
-from clustercheck.changes import Acceptance
 from clustercheck.check import Status
 from clustercheck.errors import ConfigError, UsageError, nearest
 from clustercheck.fold import fold
-from clustercheck.history import History, Past, Run, Trouble
-from clustercheck.history_file import now
+from clustercheck.history import History, Past, Run
 from clustercheck.nodeset import shorten
 from clustercheck.parts import SWEEP
 from clustercheck.planning import Chosen, Wanted
 from clustercheck.render.escape import visible
 from clustercheck.render.layout import wrap
 from clustercheck.render.terminal import look
-from clustercheck.selection import select
 from clustercheck.settings import NOBODY
 from clustercheck.sweep import cluster_of
 
@@ -56,14 +51,16 @@ def open_history(place: Place) -> History:
 
     Raises ConfigError, and UsageError where there are several.
     """
-    return _open(place, _chosen(place))
+    return open_of(place, chosen_in(place))
 
 
-def _chosen(place: Place) -> Chosen:
+def chosen_in(place: Place) -> Chosen:
+    """The checks, and the inventory where there is one."""
     return planning.choose_all(Wanted(place.inventory))
 
 
-def _open(place: Place, chosen: Chosen) -> History:
+def open_of(place: Place, chosen: Chosen) -> History:
+    """As open_history, with what was chosen."""
     if place.inventory is not None:
         options = chosen.inventory.options(SWEEP, NOBODY)
         cluster = cluster_of(options, place.inventory)
@@ -78,13 +75,10 @@ def _open(place: Place, chosen: Chosen) -> History:
     return history.open_to_read(found[0])
 
 
-# history ----------------------------------------------------------------------------------------
-
-
 def show(place: Place, word: str, check: str, *, runs: bool) -> int:
     """Print what is known: of all, of a node, of a check, of a check on a node."""
-    chosen = _chosen(place)
-    kept = _open(place, chosen)
+    chosen = chosen_in(place)
+    kept = open_of(place, chosen)
     try:
         _print(kept.notes)
         if runs:
@@ -120,7 +114,8 @@ def _day(when: datetime) -> str:
     return f"{when.astimezone():%Y-%m-%d %H:%M}"
 
 
-def _table(headers: Sequence[str], rows: Sequence[Sequence[str]], last: str = "") -> str:
+def table(headers: Sequence[str], rows: Sequence[Sequence[str]], last: str = "") -> str:
+    """As all tables here look; `last` stands below it."""
     text = tabulate(rows, headers, tablefmt="simple", disable_numparse=True)
     text = "\n".join(line.rstrip() for line in text.splitlines())
     return text + (f"\n\n{last}\n" if last else "\n")
@@ -140,7 +135,7 @@ def _runs(runs: Sequence[Run]) -> str:
         ]
         for run in runs
     ]
-    return _table(["run", "began", "nodes", "fail", "unknown", "warn", "took", ""], rows)
+    return table(["run", "began", "nodes", "fail", "unknown", "warn", "took", ""], rows)
 
 
 def _now(kept: History) -> str:
@@ -177,7 +172,7 @@ def _now(kept: History) -> str:
     said = f"as of the sweep of {_day(last[0])}, {counted}; --runs lists all sweeps"
     if not rows:
         return f"nothing is wrong, {said}\n"
-    return _table(["status", "finding", "nodes", "since", "changes"], rows, said)
+    return table(["status", "finding", "nodes", "since", "changes"], rows, said)
 
 
 def _newest(kept: History) -> dict[int, datetime]:
@@ -217,7 +212,7 @@ def _node(kept: History, node: str) -> str:
         rows.append(
             [visible(check), strip, "\n".join(wrap(visible(last[check].finding.message), left))]
         )
-    return _table(["check", "sweeps", "last said"], rows, LEGEND)
+    return table(["check", "sweeps", "last said"], rows, LEGEND)
 
 
 def _check_of_node(kept: History, node: str, check: str) -> str:
@@ -242,8 +237,8 @@ def _check_of_node(kept: History, node: str, check: str) -> str:
                 rows.append([str(run), _day(one.when), status, visible(name), "\n".join(said)])
             now_there[key] = one.finding.status
         before = now_there
-    table = _table(["run", "sweep of", "status", "finding", "from then on"], rows[-LAST_CHANGES:])
-    return "\n".join(lines) + "\n\n" + table
+    headers = ["run", "sweep of", "status", "finding", "from then on"]
+    return "\n".join(lines) + "\n\n" + table(headers, rows[-LAST_CHANGES:])
 
 
 def _sparklines(past: Sequence[Past]) -> list[str]:
@@ -289,128 +284,4 @@ def _check(kept: History, check: str) -> str:
         for (code, strip), nodes in alike.items()
     ]
     legend = "one sign a sweep, the newest last: w warn, u unknown, F fail, . was not there"
-    return _table(["finding", "sweeps", "nodes"], rows, legend)
-
-
-# accept -----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Accepted:
-    """What the command line says of a new acceptance."""
-
-    code: str
-    nodes: str
-    until: str
-    why: str
-
-
-def accept(place: Place, asked: Accepted) -> int:
-    """Keep that somebody lives with a finding."""
-    if not asked.why.strip():
-        raise UsageError("--why: say in a few words why it may stay, for who reads the mail")
-    until = _until(asked.until)
-    chosen = _chosen(place)
-    check, _, code = asked.code.partition(".")
-    if check not in (*chosen.checks, "access"):
-        raise UsageError(f"no check is called {shorten(check)}{nearest(check, chosen.checks)}")
-    kept = _open(place, chosen)
-    try:
-        nodes = _nodes(chosen, kept, asked.nodes)
-        there = [
-            one.finding.status
-            for (node, name, _, _), one in kept.standing().items()
-            if one.there and node in nodes and name == check and code in ("", one.finding.code)
-        ]
-        known = {f"{check}.{word}" for word in getattr(chosen.checks.get(check), "codes", ())}
-        if code and not there and known and asked.code not in known:
-            raise UsageError(f"no finding is called {asked.code!r}{nearest(asked.code, known)}")
-        status = max(there, default=Status.FAIL)
-        one = Acceptance(asked.code, nodes, until, asked.why.strip(), _who(), now(), status)
-        number = _written(lambda: kept.accept(one))
-    finally:
-        kept.close()
-    what = f"{visible(asked.code)} on {visible(fold(nodes))}"
-    print(f"{number}: {what} is accepted until {until:%Y-%m-%d}")
-    if not there:
-        print("note: the last sweep did not find it there", file=sys.stderr)
-    elif status is not Status.FAIL:
-        print(f"note: it is {status.value} now; what is worse comes back", file=sys.stderr)
-    return 0
-
-
-def _nodes(chosen: Chosen, kept: History, text: str) -> tuple[str, ...]:
-    if not text.strip():
-        raise UsageError("on which nodes? Give -w NODES, as -w node03")
-    names = tuple(node.name for node in select(chosen.inventory, text, "", sys.stdin))
-    strange = [name for name in names if not kept.knows(name)]
-    if strange:
-        raise UsageError(f"no sweep has asked {shorten(fold(strange))}")
-    return names
-
-
-def _until(text: str) -> date:
-    if not re.fullmatch(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", text):
-        raise UsageError(f"--until: {shorten(text)} is not a day; write such as 2027-01-15")
-    try:
-        until = date.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"--until: there is no day {text}") from None
-    if until < date.today():
-        raise UsageError(f"--until: {text} has passed")
-    return until
-
-
-def _who() -> str:
-    try:
-        return os.environ.get("SUDO_USER") or getpass.getuser()
-    except (KeyError, OSError):  # a user whom nothing knows by name
-        return f"user {os.getuid()}"
-
-
-def accepted(place: Place) -> int:
-    """List what is accepted, also what was."""
-    kept = open_history(place)
-    try:
-        found = kept.acceptances()
-    finally:
-        kept.close()
-    if not found:
-        print("nothing is accepted")
-        return 0
-    width, _ = look(sys.stdout, os.environ)
-    today = date.today()
-    rows = [
-        [
-            str(one.number),
-            visible(one.code) + ("" if one.status is Status.FAIL else f" ({one.status.value})"),
-            "\n".join(wrap(visible(fold(one.nodes)), 24)),
-            f"{one.until:%Y-%m-%d}" + (" (passed)" if one.until < today else ""),
-            visible(f"{one.who}, {one.when.astimezone():%Y-%m-%d}"),
-            "\n".join(wrap(visible(one.why), max(20, width - 90))),
-        ]
-        for one in found
-    ]
-    sys.stdout.write(_table(["no.", "finding", "nodes", "until", "by", "why"], rows))
-    return 0
-
-
-def remove(place: Place, number: int) -> int:
-    """Take an acceptance back."""
-    kept = open_history(place)
-    try:
-        if not _written(lambda: kept.no_more(number)):
-            raise UsageError(
-                f"nothing is accepted under {number}; see `clustercheck accept --list`"
-            )
-    finally:
-        kept.close()
-    print(f"{number}: no more accepted")
-    return 0
-
-
-def _written(write: Callable[[], int]) -> int:
-    try:
-        return write()
-    except Trouble as trouble:
-        raise ConfigError(str(trouble)) from None
+    return table(["finding", "sweeps", "nodes"], rows, legend)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from clustercheck.acceptance import Accepted, accept, remove
 from clustercheck.changes import compare
 from clustercheck.check import Remedy, warn
 from clustercheck.cli import ways
@@ -22,7 +23,7 @@ from clustercheck.errors import ConfigError, UsageError
 from clustercheck.history import open_for_sweep
 from clustercheck.history_file import now
 from clustercheck.parts import SweepOptions
-from clustercheck.past import Accepted, Place, accept, remove, show
+from clustercheck.past import Place, show
 from clustercheck.planning import Wanted
 from clustercheck.sweep import Asked, cluster_of, sweep
 from clustercheck.sweep_lock import Busy, alone

@@ -49,15 +49,16 @@ def accept(
 
     It comes back when the day has passed, and when it gets worse.
     """
-    from clustercheck import past
+    from clustercheck import acceptance
+    from clustercheck.past import Place
 
-    place = past.Place(inventory, state)
+    place = Place(inventory, state)
     if all_of_them:
-        return past.accepted(place)
+        return acceptance.accepted(place)
     if remove:
-        return past.remove(place, remove)
+        return acceptance.remove(place, remove)
     if not finding:
         raise UsageError("accept what? As `clustercheck accept nfs.slow -w node03 --until DAY`")
     if not until:
         raise UsageError("--until: until which day? Write such as --until 2027-01-15")
-    return past.accept(place, past.Accepted(finding, nodes, until, why))
+    return acceptance.accept(place, acceptance.Accepted(finding, nodes, until, why))

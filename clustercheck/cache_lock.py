@@ -9,17 +9,16 @@ import fcntl
 import json
 import os
 import secrets
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from clustercheck.freshness import host_and_boot
 
-# The owner touches the lock this often; from elsewhere, one that was not touched for so long has
-# no owner any more.
-BEAT_SECONDS = 5.0
-DEAD_SECONDS = 30.0
+# The owner touches the lock as answers come, at most this often. From elsewhere, one that was not
+# touched for so long has no owner any more: a node may be silent for a minute or two.
+TOUCH_SECONDS = 5.0
+DEAD_SECONDS = 300.0
 
 SHORTEST_WAIT, LONGEST_WAIT = 0.02, 0.5
 
@@ -30,20 +29,19 @@ class Lock:
     def __init__(self, path: Path) -> None:
         self.path = path
         self._mine = ""
-        self._ended = threading.Event()
+        self._touched = 0.0
         self._seen: tuple[str, int, float] | None = None  # text, touched, since when by our clock
 
     def try_to_get(self) -> bool:
         """Get the lock if nobody has it, or its owner is dead. Raises OSError."""
         text = _owner()
         for _ in range(2):
+            if self.path.exists() and not self._remove_dead():
+                return False
             if _create(self.path, text):
                 self._mine = text
-                self._ended.clear()
-                threading.Thread(target=self._beat, daemon=True).start()
+                self._touched = time.monotonic()
                 return True
-            if not self._remove_dead():
-                return False
         return False
 
     def wait(self, seconds: float) -> Iterator[None]:
@@ -65,11 +63,18 @@ class Lock:
         """Let go of it, if it is ours."""
         if not self._mine:
             return
-        self._ended.set()
         if _read(self.path) == self._mine:  # else somebody took us for dead
             with contextlib.suppress(OSError):
                 self.path.unlink()
         self._mine = ""
+
+    def touch(self) -> None:
+        """Show that its owner lives; to be called often. No thread does it, for a run may fork."""
+        now = time.monotonic()
+        if self._mine and now - self._touched >= TOUCH_SECONDS:
+            self._touched = now
+            with contextlib.suppress(OSError):
+                os.utime(self.path)
 
     def owner(self) -> str:
         """Who has it, in words."""
@@ -78,11 +83,6 @@ class Lock:
             return f"process {content['pid']} on {content['host']}"
         except (ValueError, KeyError, TypeError):
             return "another process"
-
-    def _beat(self) -> None:
-        while not self._ended.wait(BEAT_SECONDS):
-            with contextlib.suppress(OSError):
-                os.utime(self.path)
 
     def _remove_dead(self) -> bool:
         """Remove the lock if its owner is dead; True where it may be tried again."""

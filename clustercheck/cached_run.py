@@ -107,6 +107,7 @@ class _Run:
         self.prepare, self.ask_slurm = prepare, slurm
         self.since = time.time()
         self.slurm, self.slurm_asked = slurm(), time.monotonic()
+        self.lock = cache.lock(key)
 
     def outcome(self) -> Outcome:
         if self.slurm.trouble:
@@ -134,7 +135,7 @@ class _Run:
         if not self.cache.usable:
             yield None
             return
-        lock = self.cache.lock(self.key)
+        lock = self.lock
         try:
             for _ in lock.wait(self.wait):
                 if self.cache.changed(self.key) != seen:
@@ -261,10 +262,11 @@ class _Refresh:
             nodes=[self.nodes[name] for name in names],
             checks={node_use.NAME: node_use.CHECK},
         )
-        watch = _watch()
+        watch = self.watch()
         gone: dict[str, NodeResult] = {}
 
         def ended(answer: "Answer", result: NodeResult) -> None:
+            self.run.lock.touch()
             if state := node_use.state(answer):
                 self.states[answer.node] = self.seen[answer.node] = state
             elif answer.code and not answer.told:
@@ -281,7 +283,7 @@ class _Refresh:
         """Ask what is stale, and judge all from that and what is known."""
         from clustercheck import node_use
 
-        watch = _watch()
+        watch = self.watch()
         only: dict[str, Collection[str]] = dict(stale)
         checks = dict(self.checks)
         if without := [name for name in stale if name not in self.run.states(self.hosts, (0, {}))]:
@@ -301,6 +303,7 @@ class _Refresh:
         """Keep what a node has said now of these checks."""
         from clustercheck import node_use
 
+        self.run.lock.touch()
         name = answer.node
         state = self.states.get(name, NodeState())
         if said := node_use.state(answer):
@@ -333,6 +336,12 @@ class _Refresh:
             digests |= {check: before.digests[check] for check in others}
         return KeptAnswer(answer, all_stamps, digests)
 
+    def watch(self) -> "Watch":
+        from clustercheck.run import Watch
+
+        self.run.lock.touch()
+        return Watch()
+
     def note_fields(self, answer: "Answer", check: str) -> None:
         make, told = self.checks[check].fields, answer.told[check]
         if make is not None and told.whole:
@@ -345,12 +354,6 @@ class _Refresh:
         if check == node_use.NAME:
             return node_use.CHECK.options
         return self.asking.options_of(check, node)
-
-
-def _watch() -> "Watch":
-    from clustercheck.run import Watch
-
-    return Watch()
 
 
 def _without(report: Report, check: str) -> Report:

@@ -11,8 +11,7 @@ from typing import Any
 
 import pytest
 
-from clustercheck import cache_lock
-from clustercheck.cache_lock import DEAD_SECONDS, Lock
+from clustercheck.cache_lock import DEAD_SECONDS, TOUCH_SECONDS, Lock
 
 
 @pytest.fixture
@@ -82,14 +81,18 @@ def test_of_an_owner_elsewhere_silence_tells(
 
 
 def test_the_owner_shows_that_it_lives(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cache_lock, "BEAT_SECONDS", 0.01)
+    now = time.monotonic()
+    monkeypatch.setattr(time, "monotonic", lambda: now)
     lock = Lock(path)
+    lock.touch()
+    assert not path.exists(), "what is not ours is let be"
     assert lock.try_to_get()
     os.utime(path, (1, 1))
-    until = time.monotonic() + 30
-    while path.stat().st_mtime < 2:
-        assert time.monotonic() < until
-        time.sleep(0.01)
+    lock.touch()
+    assert path.stat().st_mtime == 1, "not at each answer"
+    now += TOUCH_SECONDS
+    lock.touch()
+    assert path.stat().st_mtime > 1
     lock.release()
 
 

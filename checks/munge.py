@@ -5,7 +5,8 @@ digest that is made with a secret of this run, so that it says nothing of the ke
 sees it later; only root can do so. With the option `across`, a credential of each node is read on
 two others as well: that takes the key that munged has in memory and clocks that agree, and an
 ordinary user can do so. Such a credential lives for 300 s at most, is for the login user alone and
-holds nothing; it is neither shown nor recorded. Whether clocks are right is the check ntp's to say.
+holds nothing; it is neither shown nor recorded. Whether clocks are right is the check ntp's to say:
+where that fails, credentials out of time only follow from it.
 """
 
 import re
@@ -314,8 +315,12 @@ CODES = {
     "key_newer": Code("Whether munged has read the key that is there now.", (KEY_NEWER,)),
     "same_key": Code("The key against those of the cluster's other nodes.", (SAME_KEY,)),
     "across": Code(
-        "Credentials of a node on other nodes, and theirs here: another key, or another time.",
-        (SAME_KEY, RESTART, CLOCKS),
+        "Credentials of a node on other nodes, and theirs here: whether all have one key.",
+        (SAME_KEY, RESTART),
+    ),
+    "clock": Code(
+        "Credentials that are refused by the nodes' clocks: made too long ago, or in the future.",
+        (CLOCKS,),
     ),
     "same_ids": Code("The daemon's user and group against those of other nodes.", (SAME_IDS,)),
 }
@@ -333,5 +338,6 @@ CHECK = Check(
     follow_probe=FOLLOW_PROBE,
     follow=follow,
     secrets=("credential",),
+    follows={"clock": ("ntp",)},
     compare=compare,
 )

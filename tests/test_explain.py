@@ -152,7 +152,10 @@ def test_codes_of_the_frame() -> None:
 @pytest.mark.parametrize(
     ("word", "expected"),
     [
-        ("selinx", "no check, finding, option or profile is called 'selinx'; did you mean 'selinux'?"),
+        (
+            "selinx",
+            "no check, finding, option or profile is called 'selinx'; did you mean 'selinux'?",
+        ),
         ("selinux.mod", "selinux has no finding or option 'mod'; did you mean 'mode'?"),
         ("selinux.foo", "no finding or option 'foo'; `clustercheck explain selinux` lists them"),
         (f"{reach.NAME}.refusd", "did you mean 'refused'?"),

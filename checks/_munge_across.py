@@ -201,7 +201,7 @@ def _other_times(tries: list[Try]) -> Iterator[tuple[str, Finding]]:
             f"{len(mine)} credentials between this node and {_nodes(len(others))} are refused as"
             f" {words}: the clock here is about {abs(middle)} s {way} theirs"
         )
-        yield node, fail("across", message, CLOCKS)
+        yield node, fail("clock", message, CLOCKS)
 
 
 def _rest(node: str, mine: list[Try], all_mine: list[Try]) -> Finding:

@@ -66,7 +66,7 @@ from ._slurm_state import judge_controllers, judge_record
 CONF_WORDS = ("none", "unreadable")
 
 # Without a credential that the others take, the node says nothing to its controller, nor to itself.
-MUNGE_FAULTS = ("munge.works", "munge.same_key", "munge.across")
+MUNGE_FAULTS = ("munge.works", "munge.same_key", "munge.across", "munge.clock")
 
 # A batch script may be 4 MiB (max_script_size), and there is one for each job that runs.
 LEAST_INODES = 1000

@@ -232,8 +232,10 @@ def test_the_page_is_no_wider_than_a_telephone(opened: Open) -> None:
 
 
 def test_printed_it_has_the_findings_of_nodes_with_trouble(opened: Open) -> None:
-    page = opened(report(60))
+    page = opened(report(60), color_scheme="dark")
     page.emulate_media(media="print")
+    paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert paper == "rgb(255, 255, 255)"
     assert not page.locator("#filter").is_visible()
     assert page.locator("#parts > .part > div").first.bounding_box()["height"] > 20  # type: ignore[index]
 

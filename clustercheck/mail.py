@@ -2,8 +2,9 @@
 
 The steps, for the command that sweeps:
 
-    found = mail.letters(night, mail.routes(main, of_node), folder, page=page, now=now)
-    mail.preview(found)                                a dry run: what would be sent
+    wanted = mail.routes(main, of_node)
+    found = mail.letters(night, wanted, folder, page=page, now=now)
+    mail.preview(found, wanted)                        a dry run: what would be sent
     mail.post(found, main, folder, now=now, say=say)   sends them, or keeps them for later
 """
 
@@ -139,10 +140,13 @@ def due(night: Night, options: Options, last: datetime | None, now: datetime) ->
     return None
 
 
-def preview(found: Sequence[Letter]) -> str:
-    """The mails as a person reads them, for a dry run."""
+def preview(found: Sequence[Letter], wanted: Sequence[Route]) -> str:
+    """The mails as a person reads them, for a dry run; without any, why there is none."""
+    if not wanted:
+        return "Nobody gets a mail: set mail.to below [sweep] in the inventory.\n"
     if not found:
-        return "No mail is due.\n"
+        when = ", ".join(sorted({route.options.when for route in wanted}))
+        return f"No mail is due (mail.when is {when}). To see one: -o mail.when=always\n"
     return "\n".join(map(_preview, found))
 
 
@@ -220,7 +224,8 @@ def _letter(
     page: Callable[[Night], bytes] | None,
     now: datetime,
 ) -> Letter:
-    sender = route.options.sender or f"clustercheck@{socket.getfqdn()}"
+    here = re.sub(r"[^A-Za-z0-9.-]+", "-", socket.getfqdn()).strip(".-") or "localhost"
+    sender = route.options.sender or f"clustercheck@{here}"
     domain = sender.partition("@")[2] or "localhost"
     word = re.sub(r"[^A-Za-z0-9_-]+", "-", night.cluster).strip("-")[:40] or "cluster"
     name = f"{word}-{night.report.started:%Y-%m-%d}.html"

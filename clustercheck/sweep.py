@@ -183,9 +183,10 @@ def _tell(asked: Asked, chosen: Chosen, night: Night, page: Path | None, spool: 
             night = replace(night, troubles=(*night.troubles, f"the page: {trouble}"))
     main: MailOptions = chosen.inventory.options("mail", NOBODY)
     of_node = {n.name: chosen.inventory.options("mail", n.name) for n in chosen.nodes}
-    found = mail.letters(night, mail.routes(main, of_node), spool, page=_attached, now=now())
+    wanted = mail.routes(main, of_node)
+    found = mail.letters(night, wanted, spool, page=_attached, now=now())
     if asked.print_mail:
-        sys.stdout.write(mail.preview(found))
+        sys.stdout.write(mail.preview(found, wanted))
         return night.exit_code
     sys.stdout.write(words.text(words.content(night)))
     sys.stdout.flush()

@@ -384,7 +384,8 @@ def test_a_group_may_have_people_where_nobody_gets_all(tmp_path: Path) -> None:
 
 def test_a_dry_run_shows_the_mail(tmp_path: Path) -> None:
     found = letters(night(ALL_KINDS), tmp_path, page=lambda of: b"x" * 300_000)
-    lines = mail.preview(found).splitlines()
+    wanted = mail.routes(MAIN, {})
+    lines = mail.preview(found, wanted).splitlines()
     assert lines[:4] == [
         "From: clustercheck hpc1 <clustercheck@example.org>",
         "To: ops@example.org, root",
@@ -395,7 +396,12 @@ def test_a_dry_run_shows_the_mail(tmp_path: Path) -> None:
     assert "NEW" in lines
     assert lines[-1].startswith("[The same as HTML (")
     assert lines[-1].endswith(" kB); hpc1-2026-12-01.html (0.3 MB)]")
-    assert mail.preview([]) == "No mail is due.\n"
+    assert mail.preview([], wanted) == (
+        "No mail is due (mail.when is change). To see one: -o mail.when=always\n"
+    )
+    assert mail.preview([], mail.routes(Options(), {})) == (
+        "Nobody gets a mail: set mail.to below [sweep] in the inventory.\n"
+    )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -412,9 +418,16 @@ def test_it_gets_there(tmp_path: Path) -> None:
     assert page.get_payload(decode=True) == "<p>ä".encode()
 
 
-def test_the_sender_is_this_machine_where_none_is_set(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "here, domain",
+    [("head.example.org", "head.example.org"), ("my head_1", "my-head-1"), ("::1", "1"), ("", "")],
+)
+def test_the_sender_is_this_machine_where_none_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, here: str, domain: str
+) -> None:
+    monkeypatch.setattr("socket.getfqdn", lambda: here)
     message = one(night(ALL_KINDS), tmp_path, replace(MAIN, sender=""))
-    assert str(message["From"]).startswith("clustercheck hpc1 <clustercheck@")
+    assert message["From"] == f"clustercheck hpc1 <clustercheck@{domain or 'localhost'}>"
 
 
 class Chat(http.server.BaseHTTPRequestHandler):
@@ -449,8 +462,9 @@ def chat_port() -> Any:
 def test_a_chat_gets_a_few_lines(tmp_path: Path, chat_port: int) -> None:
     main = Options(sender="c@example.org", chat=(f"json://localhost:{chat_port}/secret",))
     found = letters(night(ALL_KINDS), tmp_path, main)
-    assert "\nIn the chat (json):\nSweep of Tue 1 Dec 2026 03:00, " in mail.preview(found)
-    assert "secret" not in mail.preview(found)
+    preview = mail.preview(found, mail.routes(main, {}))
+    assert "\nIn the chat (json):\nSweep of Tue 1 Dec 2026 03:00, " in preview
+    assert "secret" not in preview
     posted = mail.post(found, main, tmp_path, now=NOW)
     assert (posted.lines, posted.complete) == ((), True)
     (got,) = Chat.got

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from clustercheck import slurm_nodes
-from clustercheck.cache import Cache, Kept, KeptAnswer, question, without_forgotten
+from clustercheck.cache import Cache, question
 from clustercheck.freshness import JUST_NOW_SECONDS, Moment, NodeState, Stamp, fresh
+from clustercheck.kept import Kept, KeptAnswer, without_forgotten
 from clustercheck.report import NodeResult, Report
 
 if TYPE_CHECKING:

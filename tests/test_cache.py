@@ -16,10 +16,11 @@ from typing import Any
 import pytest
 
 from clustercheck.answer import Answer
-from clustercheck.cache import Cache, Kept, KeptAnswer, default_folder, question
+from clustercheck.cache import Cache, default_folder, question
 from clustercheck.check import Facts, Quantity, Remedy, fail, ok, skip, unknown
 from clustercheck.facts import Told
 from clustercheck.freshness import Clock, Moment, NodeState, Stamp
+from clustercheck.kept import Kept, KeptAnswer
 from clustercheck.report import NodeResult, Report
 
 PROJECT = Path(__file__).resolve().parent.parent

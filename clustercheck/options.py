@@ -24,6 +24,8 @@ from typing import (
     get_type_hints,
 )
 
+from annotated_types import Ge, Gt, Le
+
 from clustercheck.check import Check
 from clustercheck.errors import nearest
 from clustercheck.nodeset import shorten
@@ -78,7 +80,9 @@ def parse(check: Settable, option: str, text: str) -> object:
     kind = _kinds(declared)[option]
     example = as_text(getattr(check.options, option) or "")
     value = _convert(kind, text.strip(), field.metadata.get("unit", ""), example)
-    from pydantic import ValidationError  # not at the top: only who sets an option pays for it
+    if _certainly_fits(kind, value):
+        return value
+    from pydantic import ValidationError  # not at the top: it takes longer to load than all else
 
     try:
         return _adapter(declared, option).validate_python(value)
@@ -162,6 +166,26 @@ def _convert(kind: Any, text: str, unit: str, example: str) -> object:
     if kind in (int, float):
         return _number(kind, text, unit, example)
     return text
+
+
+def _certainly_fits(kind: Any, value: object) -> bool:
+    """Whether a value of `_convert` keeps to constraints that are plain; pydantic tells of others,
+    and has the words for what is wrong."""
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        number: Any = value if isinstance(value, (int, float)) else math.nan  # keeps to no rule
+        return _certainly_fits(inner[0], value) and all(
+            (type(rule) is Ge and number >= rule.ge)
+            or (type(rule) is Gt and number > rule.gt)
+            or (type(rule) is Le and number <= rule.le)
+            for rule in inner[1:]
+        )
+    if origin in (Union, types.UnionType):
+        return value is None or any(_certainly_fits(one, value) for one in inner)
+    if origin is tuple and isinstance(value, tuple):
+        kinds = inner[:1] * len(value) if inner[-1:] == (Ellipsis,) else inner
+        return all(map(_certainly_fits, kinds, value))
+    return origin is Literal or type(value) is kind
 
 
 def _number(kind: type, text: str, unit: str, example: str) -> float:

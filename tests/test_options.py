@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import pytest
+from annotated_types import Ge, Gt, Le
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import Field
@@ -26,6 +27,8 @@ class Options:
     pair: tuple[float, float] = option((1.0, 2.0), "two numbers", unit="s")
     limit: float | None = option(None, "a number or none", unit="s")
     positive: Annotated[int, Field(gt=0)] = option(1, "above nought")
+    percent: Annotated[float, Ge(0), Le(100)] = option(5.0, "a share", unit="%")
+    above: tuple[Annotated[int, Gt(0)], ...] = option((1,), "above nought")
 
 
 CHECK = Check(title="", options=Options(), judge=lambda facts, options: [], codes={})
@@ -54,6 +57,9 @@ CHECK = Check(title="", options=Options(), judge=lambda facts, options: [], code
         ("limit", "none", None),
         ("limit", "7", 7.0),
         ("positive", "1", 1),
+        ("percent", "0", 0.0),
+        ("percent", "100%", 100.0),
+        ("above", "1, 2", (1, 2)),
     ],
 )
 def test_value(name: str, text: str, value: object) -> None:
@@ -87,6 +93,9 @@ def test_value(name: str, text: str, value: object) -> None:
         ("pair", "1, x", "'x' is not a number of s; write one such as 1, 2"),
         ("pair", "1", "'1' is not 2 values with commas between; write such as 1, 2"),
         ("limit", "x", "'x' is not a number of s"),
+        ("percent", "-0.1", "'-0.1' should be greater than or equal to 0; write one such as 5"),
+        ("percent", "100.1", "'100.1' should be less than or equal to 100; write one such as 5"),
+        ("above", "3, 0", "'3, 0' should be greater than 0; write one such as 1"),
         ("positive", "0", "'0' should be greater than 0; write one such as 1"),
     ],
 )

@@ -5,7 +5,10 @@ from ._kernel_log import KERNEL_LOG, PICK_HEAD, PICK_TAIL
 PROBE = (
     r"""
 # In a job of Slurm that has not all GPUs of the node, it could not be said what is wrong with it.
-[ -z "$CC_GPUS_HIDDEN" ] || { printf '%s\n' "$CC_GPUS_HIDDEN" >&2 && exit 1; }
+if [ -n "$CC_GPUS_HIDDEN" ]; then
+    fact part "$CC_GPUS_HIDDEN"
+    return
+fi
 driver=absent
 for file in /proc/driver/nvidia/version /sys/module/nvidia/version; do
     [ -e "$ROOT$file" ] && driver=loaded

@@ -2,7 +2,10 @@
 
 PROBE = r"""
 # In a job of Slurm that has not all GPUs of the node, it could not be said what is wrong with it.
-[ -z "$CC_GPUS_HIDDEN" ] || { printf '%s\n' "$CC_GPUS_HIDDEN" >&2 && exit 1; }
+if [ -n "$CC_GPUS_HIDDEN" ]; then
+    fact part "$CC_GPUS_HIDDEN"
+    return
+fi
 # Display controllers and accelerators: "ADDRESS VENDOR DEVICE DRIVER" each, virtual functions out
 pci=unreadable
 if [ -d "$ROOT/sys/bus" ]; then

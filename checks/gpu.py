@@ -81,6 +81,9 @@ class Options:
 
 
 def judge(facts: Facts, options: Options) -> Iterator[Finding]:
+    if "part" in facts:
+        yield unknown("part", f"not all of its GPUs can be seen: {facts['part']}")
+        return
     found = nvidias(facts)
     no_gpu = not found and not is_loaded(facts)
     if facts["tool"] == "absent":
@@ -264,6 +267,7 @@ CHECK = Check(
     judge=judge,
     codes={
         "none": Code("No GPU, or none that is wanted here."),
+        "part": Code("Asked from within a job of Slurm that has not all GPUs of the node."),
         "other": Code("GPUs of another maker, which are not looked at."),
         "driver": Code(
             "The driver's version, and whether kernel module and libraries go together.",

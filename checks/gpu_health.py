@@ -83,6 +83,9 @@ class Options:
 
 
 def judge(facts: Facts, options: Options) -> Iterator[Finding]:
+    if "part" in facts:
+        yield unknown("part", f"not all of its GPUs can be seen: {facts['part']}")
+        return
     if facts["driver"] == "absent" and facts["tool"] == "absent":
         yield skip("none", "no NVIDIA driver")
         return
@@ -271,6 +274,7 @@ CHECK = Check(
     judge=judge,
     codes={
         "none": Code("No driver of NVIDIA's, or no GPU given to this container."),
+        "part": Code("Asked from within a job of Slurm that has not all GPUs of the node."),
         "xid": Code(
             "What the driver wrote into the kernel's log. Xid of programs (13, 31, 43, 45, …) blame"
             " no GPU; 63 and 94 are to be watched; the others by NVIDIA's catalogue.",

@@ -409,7 +409,7 @@ def test_where_gpus_are_hidden_that_is_said(
     for name in ("gpu", "gpu_health"):
         (finding,) = report.nodes[other].findings[name]
         assert finding.status.value == "unknown"
-        assert finding.message == f"the probe ended early (status 1): {few}"
+        assert finding.message == f"not all of its GPUs can be seen: {few}"
         assert few not in str(report.nodes[one].findings[name])
 
 

@@ -116,8 +116,7 @@ def ask(
         plan = replace(plan, options_of=options_of)
     if only is not None:
         plan = replace(plan, only=only, known=known or {})
-    profile = chosen.inventory.profile
-    fail_on = profile.fail_on if profile else ()
+    fail_on = chosen.inventory.fail_on
     codes: dict[str, str] = {}
     # Before there is a thread, and Progress has one.
     elsewhere = _elsewhere(plan, limits.processes, len(asked), by_ssh=by_ssh or not far)
@@ -149,6 +148,7 @@ def judge(directory: Path, wanted: Wanted, shown: Shown) -> int:
     chosen = planning.choose_all(wanted)
     report = rejudge(directory, chosen.checks, chosen.inventory.options, chosen.inventory.checks)
     report = replace(report, members=chosen.inventory.groups)
+    report = strict_report(report, chosen.inventory.fail_on)
     Out(shown).report(report)
     return report.exit_code
 

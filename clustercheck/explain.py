@@ -77,7 +77,7 @@ def _known(checks: Mapping[str, AnyCheck]) -> list[str]:
 
 def _profile(profile: Profile, checks: Mapping[str, AnyCheck]) -> Iterator[str]:
     name = profile.name
-    yield f"{name}: a profile, for run, gate and admit (--profile {name})"
+    yield f"{name}: a profile, which commands take with --profile {name}"
     yield from _prose(ABOUT_PROFILES)
     yield from _heading("Checks")
     names = [one for one in profile.checks or checks if one not in profile.skip]

@@ -349,8 +349,8 @@ class _Asking:
         self.asked.need_of(len(chosen.nodes))
         profile = chosen.inventory.profile
         names = [node.name for node in chosen.nodes]
-        fail_on = profile.fail_on if profile else ()
-        number = digest(chosen.checks, names, chosen.inventory.options, fail_on)
+        inventory = chosen.inventory
+        number = digest(chosen.checks, names, inventory.options, inventory.fail_on)
         more = {"profile": profile.name if profile else "", "digest": number, "notes": notes}
         return Asking(chosen, chosen.inventory.options, self._ask, _words_of(self.way), more)
 

@@ -164,6 +164,11 @@ class Inventory:
         refuse(grown.faults(checks))
         return grown
 
+    @property
+    def fail_on(self) -> tuple[str, ...]:
+        """Names of findings that count as failures where they are warnings."""
+        return self.profile.fail_on if self.profile else ()
+
     def with_profile(self, name: str) -> "Inventory":
         """The same with a profile in use; itself for "".
 

@@ -113,10 +113,14 @@ def test_a_warning_that_the_profile_counts_as_a_failure(run: Runner) -> None:
     done = run("--profile", "night", *words)
     assert done.status == 1
     assert "fail fingerprint.expected: kernel is " in done.out
-    # and run counts so too
+    # and so do run, and judge of what run kept
     of_run = ("run", "-i", str(run.inventory), *run.way, *words)
     assert run.bare(*of_run, "-c", "fingerprint").status == 1
-    assert run.bare(*of_run, "--profile", "night").status == 2
+    kept = run.inventory.with_name("kept")
+    assert run.bare(*of_run, "--profile", "night", "--record", str(kept)).status == 2
+    again = ("judge", str(kept), "-i", str(run.inventory), *words[2:])
+    assert run.bare(*again).status == 1
+    assert run.bare(*again, "--profile", "night").status == 2
 
 
 def test_the_fingerprint_of_nodes_that_are_one_machine(run: Runner) -> None:

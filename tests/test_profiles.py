@@ -182,8 +182,7 @@ def test_warnings_that_count_as_failures() -> None:
 
 
 def number(found: Inventory, *nodes: str, checks: tuple[str, ...] = ("tmp", "ntp")) -> str:
-    fail_on = found.profile.fail_on if found.profile else ()
-    return profile.digest(checks, nodes or ("n1", "n2"), found.options, fail_on)
+    return profile.digest(checks, nodes or ("n1", "n2"), found.options, found.fail_on)
 
 
 def test_the_number_of_a_profile_is_of_what_is_in_it(tmp_path: Path) -> None:
@@ -214,7 +213,7 @@ def test_the_number_is_of_all_nodes(tmp_path: Path) -> None:
 def test_the_page_of_a_profile(tmp_path: Path) -> None:
     found = read(tmp_path, "[profile:benchmark]\nskip = nfs\ncpu.busy_percent = 40\n", "")
     page = explain.page("benchmark", CHECKS, found.profiles)
-    assert "benchmark: a profile, for run, gate and admit (--profile benchmark)" in page
+    assert "benchmark: a profile, which commands take with --profile benchmark" in page
     assert "nfs," not in page.partition("Checks")[2].partition("Warnings")[0]
     assert "cpu.*, gpu.memory," in page
     assert "inventory.ini:6 [profile:benchmark])" in " ".join(page.split())

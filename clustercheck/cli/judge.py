@@ -13,6 +13,7 @@ from clustercheck.cli.arguments import (
     InventoryOption,
     OptionOption,
     OutputOption,
+    ProfileOption,
     SkipOption,
     VerboseOption,
 )
@@ -25,6 +26,7 @@ def judge(
     checks: ChecksOption = "",
     skip: SkipOption = "",
     option: OptionOption = None,
+    profile: ProfileOption = "",
     form: FormOption = "text",
     output: OutputOption = None,
     verbose: VerboseOption = 0,
@@ -36,5 +38,6 @@ def judge(
     from clustercheck import execute, planning
 
     ways.log(verbose)
-    wanted = planning.Wanted(inventory, None, "", checks, skip, tuple(option or ()))
+    options = tuple(option or ())
+    wanted = planning.Wanted(inventory, None, "", checks, skip, options, profile)
     return execute.judge(directory, wanted, execute.Shown(form, output, verbose))

@@ -11,6 +11,7 @@ from clustercheck.cli.arguments import (
     ChecksOption,
     InventoryOption,
     OptionOption,
+    ProfileOption,
     SkipOption,
     StateOption,
     VerboseOption,
@@ -27,6 +28,7 @@ def sweep(
     checks: ChecksOption = "",
     skip: SkipOption = "",
     option: OptionOption = None,
+    profile: ProfileOption = "",
     *,
     way: "Way",
     limits: "Limits",
@@ -54,6 +56,7 @@ def sweep(
 
     ways.log(verbose)
     asked = command.Asked(state, page, print_mail, verbose)
-    wanted = planning.Wanted(inventory, None, "", checks, skip, tuple(option or ()))
+    options = tuple(option or ())
+    wanted = planning.Wanted(inventory, None, "", checks, skip, options, profile)
     ways.stop_with_report()
     return command.sweep(asked, wanted, way, limits)

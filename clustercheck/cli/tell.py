@@ -87,6 +87,7 @@ def script(
     checks: ChecksOption = "",
     skip: SkipOption = "",
     option: OptionOption = None,
+    profile: ProfileOption = "",
     heavy: Annotated[
         bool, typer.Option("--heavy", help="The second step, which loads shared things.")
     ] = False,
@@ -98,7 +99,8 @@ def script(
     """
     from clustercheck import execute, planning
 
-    wanted = planning.Wanted(inventory, nodes, "", checks, skip, tuple(option or ()))
+    options = tuple(option or ())
+    wanted = planning.Wanted(inventory, nodes, "", checks, skip, options, profile)
     sys.stdout.write(execute.script_text(wanted, become, heavy))
 
 

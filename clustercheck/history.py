@@ -125,13 +125,25 @@ class History:
             store_run(database, number, report)
             store_facts(database, number, told)
             oldest = report.started - keep
-            store_standing(database, {k: s for k, s in standing.items() if s.seen >= oldest})
-            forget(database, oldest)
+            if self._is_plausible(number, oldest):
+                standing = {key: one for key, one in standing.items() if one.seen >= oldest}
+                forget(database, oldest)
+            store_standing(database, standing)
         try:
-            self.database.execute("PRAGMA incremental_vacuum")
+            # execute would take the first of its steps only, which is one page
+            self.database.executescript("PRAGMA incremental_vacuum")
             self.database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         except sqlite3.Error:
             pass  # what was written is safe; SQLite does it another time
+
+    def _is_plausible(self, number: int, oldest: datetime) -> bool:
+        """Whether so much time has passed; a clock that leapt must not cost the whole history."""
+        before = self.database.execute(
+            "SELECT started FROM runs WHERE number < ? AND state = 'done'"
+            " ORDER BY number DESC LIMIT 1",
+            (number,),
+        ).fetchone()
+        return before is not None and datetime.fromisoformat(before[0]) >= oldest
 
     def accept(self, acceptance: Acceptance) -> int:
         """Keep it; returns its number. Raises Trouble."""

@@ -97,7 +97,7 @@ def connect(path: Path, *, write: bool, replay: Replay) -> tuple[sqlite3.Connect
     """
     if write:
         _make(path)
-    elif not path.exists():
+    elif not _exists(path):
         raise ConfigError(f"{path}: there is no history yet; `clustercheck sweep` begins it")
     notes: list[str] = []
     database = _open(path)
@@ -165,6 +165,18 @@ def _make(path: Path) -> None:
         ) from None
 
 
+def _exists(path: Path) -> bool:
+    try:
+        path.stat()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read: {error.strerror}; whose is it?") from None
+    if not os.access(path, os.R_OK | os.W_OK):  # a reader has to leave a mark beside the file
+        raise ConfigError(f"{path}: only the user who sweeps may read it")
+    return True
+
+
 def _open(path: Path) -> sqlite3.Connection:
     try:
         return sqlite3.connect(path, timeout=PATIENCE, isolation_level=None)
@@ -175,7 +187,7 @@ def _open(path: Path) -> sqlite3.Connection:
 def _prepare(database: sqlite3.Connection, path: Path, replay: Replay) -> None:
     (application,) = database.execute("PRAGMA application_id").fetchone()
     (version,) = database.execute("PRAGMA user_version").fetchone()
-    (tables,) = database.execute("SELECT count(*) FROM sqlite_schema").fetchone()
+    (tables,) = database.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if tables and application != APPLICATION:
         raise ConfigError(f"{path}: is a database, and no history; give another folder (--state)")
     if version > VERSION:

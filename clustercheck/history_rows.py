@@ -180,14 +180,13 @@ def store_facts(
 
 def forget(database: sqlite3.Connection, oldest: datetime) -> None:
     """Take out the runs before `oldest`, and texts that no other has."""
-    numbers = [
-        number
-        for number, started in database.execute("SELECT number, started FROM runs")
-        if datetime.fromisoformat(started) < oldest
-    ]
-    if not numbers:
+    last = 0
+    for number, started in database.execute("SELECT number, started FROM runs ORDER BY number"):
+        if datetime.fromisoformat(started) >= oldest:
+            break  # what came after was not before, whatever the clock said
+        last = number
+    if not last:
         return
-    last = max(numbers)
     for (node,) in database.execute("SELECT id FROM nodes").fetchall():
         database.execute("DELETE FROM findings WHERE node = ? AND run <= ?", (node, last))
         database.execute("DELETE FROM results WHERE node = ? AND run <= ?", (node, last))

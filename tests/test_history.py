@@ -100,6 +100,21 @@ def test_old_runs_are_forgotten_with_their_words_and_not_since_when(kept: Histor
     assert one.since == FIRST
 
 
+def test_a_clock_that_leaps_for_a_night_costs_no_history(kept: History) -> None:
+    store(kept, *(night(n, n1=SLOW) for n in range(3)))
+    store(kept, night(20_000, n1=SLOW), night(-9_000, n1=SLOW), night(3, n1=SLOW))
+    assert [run.number for run in kept.runs()] == [6, 5, 4, 3, 2, 1]
+    (one,) = kept.standing().values()
+    assert one.since == FIRST
+
+
+def test_what_is_forgotten_is_given_back_to_the_disk(path: Path, kept: History) -> None:
+    store(kept, night(0, {f"n{place}": SLOW for place in range(5000)}), night(1, n1=SLOW))
+    large = path.stat().st_size
+    store(kept, night(2, n1=SLOW), keep=timedelta(days=1))
+    assert path.stat().st_size < large / 2
+
+
 def test_facts_are_kept_once_and_found_for_each_run(kept: History) -> None:
     def told(**facts: str) -> dict[str, dict[str, bytes]]:
         answer = Answer("n1", ["os"], {"os": Told(Facts(facts), whole=True, status="0")})
@@ -201,7 +216,7 @@ def test_damage_that_a_crash_left_is_found_and_the_file_put_aside(path: Path) ->
     store(kept, *(night(n, {f"n{i}": SLOW for i in range(200)}) for n in range(5)))
     kept.begin(FIRST, ["nfs"])  # killed here
     (pages,) = kept.database.execute(
-        "SELECT group_concat(rootpage) FROM sqlite_schema WHERE name = 'findings'"
+        "SELECT group_concat(rootpage) FROM sqlite_master WHERE name = 'findings'"
     ).fetchone()
     (size,) = kept.database.execute("PRAGMA page_size").fetchone()
     kept.close()

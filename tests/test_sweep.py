@@ -20,7 +20,7 @@ from clustercheck.changes import compare
 from clustercheck.check import Remedy, warn
 from clustercheck.cli import ways
 from clustercheck.errors import ConfigError, UsageError
-from clustercheck.history import open_for_sweep
+from clustercheck.history import open_for_sweep, open_to_read
 from clustercheck.history_file import now
 from clustercheck.parts import SweepOptions
 from clustercheck.past import Place, show
@@ -205,6 +205,33 @@ def test_what_was_not_reached_in_time_is_named_and_not_gone(site: Site) -> None:
     assert done.status == 3
     assert "access.not_reached on node01" in done.out
     assert "RECOVERED" not in done.out and "disk_rate" in done.out
+
+
+def test_ended_by_its_timer_it_tells_and_keeps_what_it_knows(site: Site) -> None:
+    began = site.folder / "began"
+    os.mkfifo(began)
+    site.is_so(f"echo >{began}; exec sleep 60")
+    command = [sys.executable, "-m", "clustercheck", *site.words(), "-c", "disk_rate"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as running:
+        began.read_text()  # it goes on now
+        running.send_signal(signal.SIGTERM)
+        out, _ = running.communicate(timeout=60)
+    assert running.returncode == 3
+    assert "access.not_reached on node01" in out and "(interrupted)" in out
+    kept = open_to_read(site.state / "hpc1.db")
+    assert [(run.state, run.stopped) for run in kept.runs()] == [("done", "interrupted")]
+    kept.close()
+
+
+def test_nodes_that_come_and_leave_are_named(site: Site) -> None:
+    site.sweep()
+    both = "node01 ansible_connection=local\nnode02 ansible_connection=local\n"
+    site.write("", both)
+    joined = site.sweep()
+    assert "[hpc1] 1 node joined, 2/2 pass" in joined.out and "- node02, joined" in joined.out
+    site.write("", "node02 ansible_connection=local\n")
+    left = site.sweep()
+    assert "[hpc1] 1 node left, 1/1 pass" in left.out and "- node01, left" in left.out
 
 
 def test_the_cluster_is_called_as_it_is_set_or_as_the_inventory(

@@ -10,8 +10,8 @@ starts the shell in that way. It is not done unasked, since what such a file sta
 (an ssh-agent) would stay on the node.
 
 2 s are what Slurm waits for a user's environment (GetEnvTimeout of slurm.conf), 10 s our own
-choice. What is slow because of NFS is the check nfs's, whose failure goes before. Limits are those
-of this session: a job has those of slurmd.
+choice. What is slow because of NFS is the check nfs's, and put down to its failure. Limits are
+those of this session: a job has those of slurmd.
 """
 
 import re
@@ -37,6 +37,10 @@ from clustercheck.check import (
 )
 
 from ._login_probe import PROBE
+
+
+# With these a home does not answer, and the shell with it.
+NFS_FAULTS = ("nfs.hung", "nfs.server", "nfs.stale", "nfs.broken", "nfs.absent", "nfs.full")
 
 
 @dataclass(frozen=True)
@@ -277,6 +281,6 @@ CHECK = Check(
     },
     probe=PROBE,
     probe_options=("start_shell", "warn_seconds", "fail_seconds"),
-    after=("nfs",),
+    follows=dict.fromkeys(("home", "start", "status", "limit"), NFS_FAULTS),
     limit=50,
 )

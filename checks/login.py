@@ -38,7 +38,6 @@ from clustercheck.check import (
 
 from ._login_probe import PROBE
 
-
 # With these a home does not answer, and the shell with it.
 NFS_FAULTS = ("nfs.hung", "nfs.server", "nfs.stale", "nfs.broken", "nfs.absent", "nfs.full")
 

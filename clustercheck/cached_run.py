@@ -194,8 +194,9 @@ class _Refresh:
         """What is so now, and what was asked for it."""
         self.load()
         self.states = self.run.states(self.hosts, (0.0, {}))
-        stale = self.stale()
-        kept = self.kept(self.ask(stale, time.time()))
+        stale, before = self.stale()
+        report = before if before and not stale else self.ask(stale, time.time())
+        kept = self.kept(report)
         if not kept.report.stopped:
             self.cache.write(self.run.key, kept)
         self.cache.tidy()
@@ -233,15 +234,18 @@ class _Refresh:
             for check in told:
                 self.note_fields(self.known[name], check)
 
-    def stale(self) -> dict[str, tuple[str, ...]]:
-        """By node, what has to be asked; nodes whose state nobody knows are asked for it."""
+    def stale(self) -> tuple[dict[str, tuple[str, ...]], Report | None]:
+        """By node, what has to be asked; nodes whose state nobody knows are asked for it.
+
+        Also what is so if that is nothing.
+        """
         moment = self.run.moment()
         if not any(
             fresh(stamp, self.checks[check].stale, False, stamp.state, moment)
             for stamps in self.stamps.values()
             for check, stamp in stamps.items()
         ):
-            return {name: tuple(self.checks) for name in self.nodes}
+            return {name: tuple(self.checks) for name in self.nodes}, None
         before = self.kept(self.ask({}, 0))
         stale = before.not_fresh(self.states, moment)
         unknown = [name for name in stale if name not in self.states and self.stamps.get(name)]
@@ -250,7 +254,7 @@ class _Refresh:
         if worth := [name for name in unknown if hoped.get(name) != stale[name]]:
             before = self.look(worth, before)
             stale = before.not_fresh(self.states, self.run.moment())
-        return stale
+        return stale, before.report
 
     def look(self, names: Collection[str], before: Kept) -> Kept:
         """Ask nodes for their state alone. Those that cannot be reached have their result."""
@@ -317,6 +321,8 @@ class _Refresh:
         stamps |= dict.fromkeys(self.checks if away else checks, now)
         told = {c: told for c, told in answer.told.items() if c in self.checks}
         kept = replace(answer, told=told, asked=list(self.checks), forgotten=[])
+        for of_nodes in self.fields.values():
+            of_nodes.pop(name, None)
         for check in told:
             self.note_fields(kept, check)
         kept.forget()
@@ -347,7 +353,8 @@ class _Refresh:
         make, told = self.checks[check].fields, answer.told[check]
         if make is not None and told.whole:
             with contextlib.suppress(Exception):  # the check's own fault: its finding says so
-                self.fields.setdefault(check, {})[answer.node] = dict(make(told.facts))
+                found = dict(make(told.facts))
+                self.fields.setdefault(check, {})[answer.node] = found
 
     def options_of(self, check: str, node: str) -> Any:
         from clustercheck import node_use

@@ -243,6 +243,14 @@ def test_fields_are_kept_too(folder: Path) -> None:
     site.slurm_says("n1", boot=BOOT + 5000)
     assert site.gate().kept.fields == expected
     assert len(site.asked) == 2
+    site.transport = Unwell()
+    site.slurm_says("n1", boot=BOOT + 9000)
+    assert sorted(site.gate().kept.fields["c"]) == ["n0", "n2"], "nothing is known of it now"
+
+
+def test_fields_that_cannot_be_made_are_not_there(folder: Path) -> None:
+    site = Site(folder, {"c": check(fields=lambda facts: {"said": facts["other"]})})
+    assert site.gate().kept.fields == site.gate().kept.fields == {}
 
 
 def test_without_slurm_a_small_probe_says_whether_a_node_is_as_it_was(

@@ -220,17 +220,18 @@ def test_ctrl_c_prints_what_is_known(tmp_path: Path, sent: signal.Signals) -> No
     path.write_text(
         "fast ansible_connection=local\nslow ansible_connection=local\n"
         "[check:made]\ncommand = echo fine\n"
-        "[check:wait]\ncommand = sleep 60; echo fine\nlimit = 90\n"
+        f"[check:wait]\ncommand = touch {tmp_path}/waits; sleep 100; echo fine\nlimit = 110\n"
     )
     command = [sys.executable, "-m", "clustercheck", "run", "-i", str(path), "-c", "made,wait"]
     began = time.monotonic()
     with subprocess.Popen(
         [*command, "--parallel", "1"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:
-        time.sleep(4)
+        while not (tmp_path / "waits").exists() and process.poll() is None:
+            time.sleep(0.05)
         process.send_signal(sent)
-        out, err = process.communicate(timeout=30)
-    assert time.monotonic() - began < 30
+        out, err = process.communicate(timeout=90)
+    assert time.monotonic() - began < 90
     assert process.returncode == 3, err
     assert "Traceback" not in err
     assert "had not answered yet (interrupted)" in out

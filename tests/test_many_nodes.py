@@ -57,7 +57,7 @@ def test_sixty_four_nodes_in_one_go(host: Host, inventory: Path) -> None:
     assert dead["remedy"]["text"]
     # the hung node's limit, and what the machine needs for the 63 others and to start at all
     slowest = max(node["seconds"] for node in healthy)
-    assert wall < slowest + LIMIT + 15
+    assert wall < slowest + LIMIT + 60
 
 
 def test_the_table_tells_the_hung_and_the_dead_apart(host: Host, inventory: Path) -> None:

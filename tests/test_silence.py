@@ -18,7 +18,7 @@ from tests.made_up_run import check, plan, told
 def test_a_hung_probe_costs_its_limit_and_no_more() -> None:
     began = time.monotonic()
     report = run(plan({"hung": check("sleep 300", limit=1), "good": check()}), Watch())
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 60
     hung, good = told(report)["n0"]
     assert hung.startswith("unknown hung.limit: the probe did not end within 1 s; it waits on sh (")
     assert good == "pass good.found: it said yes"
@@ -31,16 +31,16 @@ def test_the_nodes_limit_holds_whatever_hangs() -> None:
         plan({"a": check("sleep 300", limit=300)}, bounds=Bounds(1, 2)),
         Watch(),
     )
-    assert time.monotonic() - began < 15
+    assert time.monotonic() - began < 60
     (found,) = told(report)["n0"]
     assert found.startswith("unknown access.limit: no whole answer within 2 s")
 
 
 def test_max_time_ends_the_run_and_names_who_was_not_reached() -> None:
-    checks = {"slow": check("sleep 20; fact said yes", limit=60)}
+    checks = {"slow": check("sleep 90; fact said yes", limit=90)}
     began = time.monotonic()
-    report = run(plan(checks, 4, bounds=Bounds(2, 60), max_seconds=3), Watch())
-    assert time.monotonic() - began < 15
+    report = run(plan(checks, 4, bounds=Bounds(2, 90), max_seconds=3), Watch())
+    assert time.monotonic() - began < 60
     assert report.stopped == "--max-time of 3 s"
     words = [found[0] for found in told(report).values()]
     asked = "unknown access.not_reached: had not answered yet (--max-time of 3 s)"

@@ -304,7 +304,7 @@ def test_nvidia_smi_that_hangs(node: MadeUpNode) -> None:
     node.command("nvidia-smi", "trap '' TERM; sleep 30")
     began = time.monotonic()
     found = said(node, answer_seconds=1)
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - began < 25
     assert found == [SOUND[0], "unknown answer: no answer of nvidia-smi within 1 s"]
 
 

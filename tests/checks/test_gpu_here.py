@@ -161,7 +161,7 @@ def test_a_driver_that_hangs_holds_up_nobody(nvml: Path) -> None:
     assert judged("gpu", told(answer_seconds=1), answer_seconds=1) == [
         "fail answer: no answer of the driver: NVML ran into its timeout of 1 s"
     ]
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 35
 
 
 def test_a_fault_of_the_program_is_told(nvml: Path) -> None:

@@ -166,7 +166,7 @@ def test_nvidia_smi_that_hangs_and_cannot_be_ended(node: MadeUpNode, shell: str)
     assert said(node, shell, answer_seconds=1) == [
         "fail answer: no answer of the driver: nvidia-smi ran into its timeout of 1 s"
     ]
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 40
 
 
 def test_a_process_that_keeps_the_pipe_open_is_not_waited_for(node: MadeUpNode, shell: str) -> None:
@@ -175,7 +175,7 @@ def test_a_process_that_keeps_the_pipe_open_is_not_waited_for(node: MadeUpNode, 
     node.command("nvidia-smi", "setsid sleep 47 &\nexit 124")
     began = time.monotonic()
     assert said(node, shell)[0].startswith("fail answer: no answer of the driver")
-    assert time.monotonic() - began < 20
+    assert time.monotonic() - began < 40
 
 
 def test_memory_that_nobody_holds(node: MadeUpNode, shell: str) -> None:

@@ -128,7 +128,7 @@ def test_a_server_that_is_gone(node: NfsNode, shell: str) -> None:
     node.says("dmesg", "[90121.001102] nfs: server nas1 not responding, still trying\n")
     began = time.monotonic()
     said = judged("nfs", node.facts(shell=shell))
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - began < 60
     assert said == [
         "fail server: the server nas1 (127.0.0.1) does not answer, so /scratch cannot be used and"
         f" would hang whoever touches it: TCP port {server.port} cannot be reached: Connection"
@@ -174,7 +174,7 @@ def test_case_a_hung_mount_harms_no_other_and_leaves_nothing(node: NfsNode, shel
             node.command(name, HANGS.format(seconds, name))
         began = time.monotonic()
         told = node.facts(shell=shell)
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 60
     said = judged("nfs", told)
     assert said[0].startswith("fail hung: /scratch (nas1:/export) does not answer when asked for")
     assert codes(said[1:])[0] == "pass answers"

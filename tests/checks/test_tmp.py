@@ -371,7 +371,7 @@ def test_a_file_system_that_hangs_holds_up_nothing(tmp_path: Path, shell: str) -
     node.command("df", f"case $* in */net) sleep 60 ;; *) echo '{df(1, 99)}' ;; esac")
     began = time.monotonic()
     said = judged("tmp", node.probe("tmp", shell=shell, paths=("/net",)), fail_free_mb=0)
-    assert time.monotonic() - began < 30
+    assert time.monotonic() - began < 50
     assert "unknown unanswered: /net did not answer within 3 s: its file system hangs" in said
     assert "pass space: /tmp 1 % full: 99 KiB free of 100 KiB" in said
 

@@ -81,7 +81,7 @@ def test_what_is_seen_on_a_terminal() -> None:
     with terminal(RUN.replace("WAIT", "1.5"), NO_COLOR="1", COLUMNS="120") as screen:
         seen = screen.until(lambda seen: "the report" in seen)
     took = time.monotonic() - began
-    line = r"3/64 nodes  2 running  1 fail  1 unknown  [0-9] s  slowest gpu07\\x1b\[2J [0-9] s"
+    line = r"3/64 nodes  2 running  1 fail  1 unknown  [0-9]+ s  slowest gpu07\\x1b\[2J [0-9]+ s"
     assert re.search(line, seen), seen
     assert "\x1b[2J" not in seen
     assert seen.count("nodes") <= took * 8 + 4  # redraws; some more for the start and the end

@@ -112,7 +112,8 @@ def accepted(place: Place) -> int:
     rows = [
         [
             str(one.number),
-            visible(one.code) + ("" if one.status is Status.FAIL else f" ({one.status.value})"),
+            visible(one.code)
+            + ("" if one.status is Status.FAIL else f", up to {one.status.value}"),
             "\n".join(wrap(visible(fold(one.nodes)), 24)),
             f"{one.until:%Y-%m-%d}" + (" (passed)" if one.until < today else ""),
             visible(f"{one.who}, {one.when.astimezone():%Y-%m-%d}"),

@@ -184,6 +184,11 @@ class Standing:
     seen: datetime
     track: str
 
+    @property
+    def turns(self) -> int:
+        """How often its status changed in the track."""
+        return sum(one != other for one, other in zip(self.track, self.track[1:], strict=False))
+
 
 class Compared(NamedTuple):
     """changed: in the order of the report. standing: to be held against the next run."""
@@ -254,7 +259,7 @@ def _there(
     new = Standing(finding, True, since, report.started, track)
     if before is finding.status:
         kind = Kind.STILL
-    elif _turns(track) >= FLAPPING_TURNS:
+    elif new.turns >= FLAPPING_TURNS:
         kind = Kind.FLAPPING
     elif before is None:
         kind = Kind.NEW
@@ -273,7 +278,7 @@ def _changed(
     old: Standing | None = None,
 ) -> Changed:
     earlier = new.finding if now is None else old.finding if old else None
-    turns, nights = _turns(new.track), len(new.track) - 1
+    turns, nights = new.turns, len(new.track) - 1
     node, check, _, peer = key
     code = (now or new.finding).code
     return Changed(kind, node, check, code, peer, now, before, since, turns, nights, earlier)
@@ -281,10 +286,6 @@ def _changed(
 
 def _longer(track: str, letter: str) -> str:
     return (track + letter)[-FLAPPING_NIGHTS - 1 :]
-
-
-def _turns(track: str) -> int:
-    return sum(one != other for one, other in zip(track, track[1:], strict=False))
 
 
 def _looked(result: NodeResult, check: str, peer: str, old: Finding) -> bool:
@@ -330,11 +331,17 @@ def sorted_out(
 
 def _fits(acceptance: Acceptance, one: Changed) -> bool:
     status = one.now.status if one.now else one.before
-    plugin = acceptance.code.partition(".")[2] in OF_PLUGINS and one.code in OF_PLUGINS
-    code = one.check + "." + acceptance.code.partition(".")[2] if plugin else one.name
+    return status is not None and is_accepted(acceptance, one.node, one.check, one.code, status)
+
+
+def is_accepted(acceptance: Acceptance, node: str, check: str, code: str, status: Status) -> bool:
+    """Whether the finding is what was accepted, and not worse. Whether the day has passed is for
+    the caller to say."""
+    wanted, _, wanted_code = acceptance.code.partition(".")
     return (
-        acceptance.code in (one.check, code)
-        and one.node in acceptance.nodes
-        and status is not None
+        wanted == check
+        and key_code(wanted_code) in ("", key_code(code))
+        and (wanted_code not in OF_PLUGINS or code in OF_PLUGINS)
+        and node in acceptance.nodes
         and status <= acceptance.status
     )

@@ -6,12 +6,12 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 
 from tabulate import tabulate
 
-from clustercheck import changes, history, planning
+from clustercheck import changes, history, planning, reach
 from clustercheck.check import Status
 from clustercheck.errors import ConfigError, UsageError, nearest
 from clustercheck.fold import fold
@@ -34,7 +34,10 @@ SIGNS = {
     Status.UNKNOWN: "u",
     Status.FAIL: "F",
 }
-LEGEND = "one sign a sweep, the newest last: . pass, - skip, w warn, u unknown, F fail"
+NOT_LOOKED = "_"
+LEGEND = (
+    "one sign a sweep, the newest last: . pass, - skip, w warn, u unknown, F fail, _ not looked at"
+)
 BARS = "▁▂▃▄▅▆▇█"
 
 
@@ -143,36 +146,43 @@ def _now(kept: History) -> str:
     if last is None:
         return "no sweep is kept yet\n"
     width, _ = look(sys.stdout, os.environ)
-    groups: dict[tuple[Status, str, str], list[str]] = {}
-    turns: dict[tuple[Status, str, str], int] = {}
+    accepted = [one for one in kept.acceptances() if one.until >= date.today()]
+    groups: dict[tuple[Status, str, str, str], list[str]] = {}
+    turns: dict[tuple[Status, str, str, str], int] = {}
     for (node, check, _, _), one in kept.standing().items():
         if one.there and node in last[1]:
-            key = (
-                one.finding.status,
-                f"{check}.{one.finding.code}",
-                f"{one.since.astimezone():%Y-%m-%d}",
+            found = one.finding
+            until = max(
+                (
+                    f"accepted until {a.until:%Y-%m-%d}"
+                    for a in accepted
+                    if changes.is_accepted(a, node, check, found.code, found.status)
+                ),
+                default="",
             )
+            day = f"{one.since.astimezone():%Y-%m-%d}"
+            key = (found.status, f"{check}.{found.code}", day, until)
             groups.setdefault(key, []).append(node)
-            track = one.track
-            changed = sum(a != b for a, b in zip(track, track[1:], strict=False))
-            turns[key] = max(turns.get(key, 0), changed)
+            turns[key] = max(turns.get(key, 0), one.turns)
     rows = [
         [
             status.value,
             visible(name),
-            "\n".join(wrap(visible(fold(tuple(dict.fromkeys(nodes)))), max(20, width - 60))),
+            "\n".join(wrap(visible(fold(tuple(dict.fromkeys(nodes)))), max(20, width - 85))),
             since,
-            str(turns[status, name, since]),
+            str(turns[status, name, since, until]),
+            until,
         ]
-        for (status, name, since), nodes in sorted(
-            groups.items(), key=lambda item: (-item[0][0].place, item[0][2], item[0][1])
+        for (status, name, since, until), nodes in sorted(
+            groups.items(), key=lambda item: (item[0][3], -item[0][0].place, *item[0][1:])
         )
     ]
     counted = f"{len(last[1])} node{'s' * (len(last[1]) != 1)}"
     said = f"as of the sweep of {_day(last[0])}, {counted}; --runs lists all sweeps"
     if not rows:
         return f"nothing is wrong, {said}\n"
-    return table(["status", "finding", "nodes", "since", "changes"], rows, said)
+    said += f"\nchanges: of its status in the last {changes.FLAPPING_NIGHTS} sweeps that looked"
+    return table(["status", "finding", "nodes", "since", "changes", ""], rows, said)
 
 
 def _newest(kept: History) -> dict[int, datetime]:
@@ -182,7 +192,7 @@ def _newest(kept: History) -> dict[int, datetime]:
 
 
 def _strip(numbers: Iterable[int], statuses: Mapping[int, Status]) -> str:
-    return "".join(SIGNS[statuses[n]] if n in statuses else " " for n in numbers).lstrip()
+    return "".join(SIGNS[statuses[n]] if n in statuses else NOT_LOOKED for n in numbers)
 
 
 def _worst(past: Iterable[Past], key: Callable[[Past], str]) -> dict[str, dict[int, Status]]:
@@ -207,6 +217,8 @@ def _node(kept: History, node: str) -> str:
             last[one.check] = one
     rows = []
     for check, statuses in _worst(past, lambda one: one.check).items():
+        if check == reach.NAME:  # of which nothing is said where the node answered
+            statuses = {one.run: Status.PASS for one in past} | statuses
         strip = _strip(numbers, statuses)
         left = max(20, width - 14 - len(numbers) - 4)
         rows.append(

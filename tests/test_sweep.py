@@ -28,7 +28,7 @@ from clustercheck.planning import Wanted
 from clustercheck.sweep import Asked, cluster_of, sweep
 from clustercheck.sweep_lock import Busy, alone
 from tests.command import Done, clustercheck
-from tests.past_runs import GOOD, night
+from tests.past_runs import GOOD, SILENT, night
 
 SLOW = "echo 'WARNING - the disk is slow | rate=20MB'; exit 1"
 DEAD = "echo 'CRITICAL - the disk is dead | rate=20MB'; exit 2"
@@ -95,8 +95,14 @@ def test_a_finding_comes_stays_is_accepted_gets_worse_and_goes(site: Site) -> No
     accepted = clustercheck(*site.words("accept"), *words, env={"SUDO_USER": "eve"})
     assert accepted.out == "1: disk_rate on node01 is accepted until 2999-01-15\n"
     assert accepted.err == "note: it is warn now; what is worse comes back\n"
+    listed = clustercheck(*site.words("accept"), "--list").out.splitlines()[2].split("  ")
+    words = [word.strip() for word in listed if word.strip()]
+    assert words[:4] == ["1", "disk_rate, up to warn", "node01", "2999-01-15"]
+    assert words[4].startswith("eve, 20") and words[5] == "disk ordered"
     kept = site.sweep()
     assert (kept.status, kept.err) == (0, "") and "disk ordered (eve)" in kept.out
+    wrong = clustercheck(*site.words("history")).out
+    assert wrong.splitlines()[2].endswith("  accepted until 2999-01-15")
     site.is_so(DEAD)
     worse = site.sweep()
     assert worse.status == 2 and "\nWORSE\n- FAIL disk_rate." in worse.out
@@ -283,6 +289,19 @@ def test_what_cannot_be_accepted_is_said(
     kept.close()
     with pytest.raises(UsageError, match=re.escape(says)):
         accept(Place(site.inventory, site.state), Accepted(code, nodes, until, why))
+
+
+def test_a_silent_night_has_a_sign_of_its_own(
+    site: Site, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kept = open_for_sweep(site.state / "hpc1.db")
+    for report in (night(0, node01=GOOD), night(1, node01=SILENT), night(2, node01=GOOD)):
+        number = kept.begin(report.started, report.checks)
+        kept.store(number, report, {}, {}, timedelta(days=9))
+    kept.close()
+    show(Place(site.inventory, site.state), "node01", "", runs=False)
+    rows = [line.split()[:2] for line in capsys.readouterr().out.splitlines()[2:4]]
+    assert rows == [["nfs", "._."], ["access", ".u."]]
 
 
 def test_what_is_asked_of_the_history_and_is_not_there_is_said(site: Site) -> None:

@@ -125,6 +125,10 @@ def accepted(place: Place) -> int:
     return 0
 
 
+def _up_to(status: Status) -> str:
+    return "" if status is Status.FAIL else f", up to {status.value}"
+
+
 def remove(place: Place, number: int) -> int:
     """Take an acceptance back."""
     kept = open_history(place)

@@ -4,12 +4,11 @@ Where all that is wanted was asked a short while ago and still holds, no node is
 loaded: what needs the checks or the inventory is in `_Asking`.
 """
 
-import contextlib
 import os
 import secrets
 import shutil
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -125,17 +124,6 @@ def exit_code_of(texts: Sequence[str]) -> dict[Answer, int]:
             raise UsageError(f"--exit: {shorten(code)} is no exit code; write {word}=0 to 255")
         found[words[word]] = int(code)
     return found
-
-
-@contextlib.contextmanager
-def never_silent(form: str) -> Iterator[None]:
-    """Whatever ends it: who reads our words, and not our exit code, must not take silence for a
-    go."""
-    try:
-        yield
-    except BaseException:
-        sys.stdout.write(render.refused(form))
-        raise
 
 
 def gate(asked: Asked, wanted: "Wanted", way: "Way", limits: "Limits") -> int:

@@ -171,6 +171,18 @@ def test_wrong_usage(run: Runner, words: tuple[str, ...], expected: str) -> None
     assert done.err.count("\n") == 1
 
 
+@pytest.mark.parametrize(
+    "words",
+    [("--neeed", "4"), ("--need", "many"), ("--host-keys", "no"), ("--max-age", "x"), ("-w", "")],
+)
+def test_a_slip_is_a_word_that_sbatch_refuses(run: Runner, words: tuple[str, ...]) -> None:
+    done = run(*words, "--format", "args")
+    assert (done.status, done.out) == (64, "--clustercheck-says-no-go\n")
+    assert run(*words, "--format=args").out == done.out
+    assert run(*words).out == ""
+    assert run.bare("run", *words, "--format", "args").out == ""
+
+
 def test_nobody_says_which_nodes(run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     done = run.bare("gate", "--need", "1")
     assert done.status == 64

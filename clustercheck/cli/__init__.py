@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import typer
 
 from clustercheck import exit_codes, streams
-from clustercheck.cli import words
+from clustercheck.cli import refusal, words
 from clustercheck.cli.app import app
 from clustercheck.errors import ConfigError, UsageError
 
@@ -24,9 +24,11 @@ COMMAND_LINE_ERROR: Any = typer.BadParameter.__mro__[2]
 def main(arguments: list[str] | None = None) -> NoReturn:
     """Run the command line and exit. A bug shows its traceback; nothing else does."""
     output = streams.prepare()
+    given = sys.argv[1:] if arguments is None else arguments
     try:
-        status = _command(arguments)(arguments, standalone_mode=False, prog_name="clustercheck")
-        sys.stdout.flush()
+        with refusal.never_silent(given):
+            status = _command(given)(given, standalone_mode=False, prog_name="clustercheck")
+            sys.stdout.flush()
     except COMMAND_LINE_ERROR as error:
         _complain(_worded(error.format_message()), exit_codes.USAGE)
     except UsageError as error:
@@ -48,9 +50,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     sys.exit(status if isinstance(status, int) else 0)
 
 
-def _command(arguments: list[str] | None) -> Any:
+def _command(arguments: list[str]) -> Any:
     """The command line as typer has it: all commands, or the one that is certainly meant."""
-    first = (sys.argv[1:] if arguments is None else arguments)[:1]
+    first = arguments[:1]
     for name in first if first and first[0] in COMMANDS else COMMANDS:
         import_module(f"clustercheck.cli.{name}")
     return words.quicken(typer.main.get_command(app))

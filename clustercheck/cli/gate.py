@@ -128,23 +128,22 @@ def gate(
     from clustercheck.wanted import Wanted
 
     ways.log(verbose)
-    with command.never_silent(form):
-        asked = command.Asked(
-            partition=partition,
-            need=need or 0,
-            spare=spare,
-            on_unknown=on_unknown,  # type: ignore[arg-type] # which Asked looks at
-            suspect_percent=suspect,
-            max_age=command.seconds(max_age),
-            cache=cache,
-            form=form,
-            output=output,
-            codes=command.exit_code_of(codes or ()),
-            shrink=shrink,
-            requeue=requeue,
-            verbose=verbose,
-        )
-        options = tuple(option or ())
-        wanted = Wanted(inventory, nodes, exclude, checks, skip, options, profile)
-        ways.stop_with_report()
-        return command.gate(asked, wanted, way, limits)
+    asked = command.Asked(
+        partition=partition,
+        need=need or 0,
+        spare=spare,
+        on_unknown=on_unknown,  # type: ignore[arg-type] # which Asked looks at
+        suspect_percent=suspect,
+        max_age=command.seconds(max_age),
+        cache=cache,
+        form=form,
+        output=output,
+        codes=command.exit_code_of(codes or ()),
+        shrink=shrink,
+        requeue=requeue,
+        verbose=verbose,
+    )
+    options = tuple(option or ())
+    wanted = Wanted(inventory, nodes, exclude, checks, skip, options, profile)
+    ways.stop_with_report()
+    return command.gate(asked, wanted, way, limits)

@@ -311,8 +311,3 @@ def _attribute(text: str) -> str:
     from xml.sax.saxutils import quoteattr  # loads half of the network's modules
 
     return quoteattr(visible(text))
-
-
-def refused(form: str) -> str:
-    """What a caller gets where there is no verdict at all, for the command line was wrong."""
-    return f"{REFUSED}\n" if form == "args" else ""

@@ -127,7 +127,7 @@ def test_only_what_passes_passes(findings: list[Finding], told: list[str]) -> No
     assert inside(*findings) == told
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=25)
 @given(reports())
 def test_readers_take_whatever_nodes_say(report: Report) -> None:
     root = ElementTree.fromstring(render(report).encode())

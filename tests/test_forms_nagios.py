@@ -95,7 +95,7 @@ def test_what_nagios_would_drop_is_counted() -> None:
     assert last == f"… {99 - shown} more"
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(reports())
 def test_no_text_of_a_node_begins_figures(report: Report) -> None:
     text = render(report)

@@ -100,7 +100,7 @@ def test_values_are_in_base_units_and_of_several_the_worst_is_told(
     assert value(*values) == expected
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=25)
 @given(reports())
 def test_prometheus_reads_whatever_nodes_say(report: Report) -> None:
     found = samples(report)

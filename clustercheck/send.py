@@ -174,18 +174,17 @@ def _by_smtp(
     limit: float,
 ) -> Sent:
     own = login(options)
-    trust = _trust(options)
     everybody = tuple(to)
     smtp: smtplib.SMTP | None = None
     try:
         if server.way == "smtps":
-            smtp = smtplib.SMTP_SSL(timeout=timeout, context=trust)
+            smtp = smtplib.SMTP_SSL(timeout=timeout, context=_trust(options))
         else:
             smtp = smtplib.SMTP(timeout=timeout)
         smtp._host = server.host  # type: ignore[attr-defined]  # the name its certificate is for
         with _within(smtp, limit) as late:
             try:
-                return _talk(smtp, data, sender, everybody, server, options, own, trust)
+                return _talk(smtp, data, sender, everybody, server, options, own)
             except (OSError, smtplib.SMTPException) as error:
                 if late.is_set():
                     cause = f"{server} did not take it within {limit:g} s"
@@ -205,7 +204,6 @@ def _talk(
     server: Server,
     options: Options,
     own: Login | None,
-    trust: ssl.SSLContext,
 ) -> Sent:
     code, said = smtp.connect(server.host, server.port)
     if code != 220:
@@ -213,7 +211,7 @@ def _talk(
     smtp.ehlo_or_helo_if_needed()
     secret = server.way == "smtps"
     if not secret and _wants_tls(smtp, server, options):
-        smtp.starttls(context=trust)
+        smtp.starttls(context=_trust(options))
         smtp.ehlo()
         secret = True
     if own:
@@ -322,21 +320,24 @@ def _within(smtp: smtplib.SMTP, limit: float) -> Iterator[threading.Event]:
 
     The event is set where that was done.
     """
-    late = threading.Event()
+    late, over = threading.Event(), threading.Event()
 
-    def end() -> None:
+    def watch() -> None:
+        if over.wait(limit):
+            return
         late.set()
-        if smtp.sock:
-            with contextlib.suppress(OSError):
-                smtp.sock.shutdown(socket.SHUT_RDWR)
+        while not over.wait(0.1):  # it may still be on its way to a connection
+            if smtp.sock:
+                with contextlib.suppress(OSError):
+                    smtp.sock.shutdown(socket.SHUT_RDWR)
 
-    timer = threading.Timer(limit, end)
-    timer.daemon = True
-    timer.start()
+    thread = threading.Thread(target=watch, daemon=True)
+    thread.start()
     try:
         yield late
     finally:
-        timer.cancel()
+        over.set()
+        thread.join()
 
 
 def _words(said: bytes | str) -> str:

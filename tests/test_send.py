@@ -95,6 +95,21 @@ def test_the_systems_certificates_are_what_counts(
 
 
 @pytest.mark.parametrize(
+    "text, why",
+    [(None, "No such file or directory"), ("none", "no certificate in it")],
+)
+def test_a_file_of_certificates_that_is_none(tmp_path: Path, text: str | None, why: str) -> None:
+    file = tmp_path / "ca.pem"
+    if text:
+        file.write_text(text)
+    sent = give("smtps://localhost:9", ca=str(file))
+    assert (
+        told(sent) == f"mail.ca: {file} cannot be used: {why}. Name a file of certificates in PEM."
+    )
+    assert sent.settled
+
+
+@pytest.mark.parametrize(
     "name, days, why",
     [
         ("other.example.org", 1, "IP address mismatch, certificate is not valid for '0.0.0.0'."),

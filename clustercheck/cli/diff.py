@@ -31,7 +31,7 @@ def diff(
     state: StateOption = None,
     verbose: VerboseOption = 0,
 ) -> int:
-    """Show in what two nodes, or two recorded runs or sweeps, differ.
+    """Show in what two nodes, recorded runs or sweeps differ.
 
     Two nodes are asked; of recorded runs and sweeps no node is touched. `history --runs` has the
     numbers of sweeps.

@@ -10,7 +10,7 @@ import os
 import shutil
 import subprocess
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from clustercheck.freshness import NodeState
@@ -166,6 +166,22 @@ def read(data: bytes) -> Iterator[SlurmNode]:
         )
 
 
+def _short_name(word: str) -> str:
+    """The name without its domain; an address as it is."""
+    is_address = ":" in word or word.replace(".", "").isdecimal()
+    return word if is_address else word.partition(".")[0]
+
+
+# What Slurm calls a node, the surest first.
+_WAYS: tuple[Callable[[SlurmNode], str], ...] = (
+    lambda node: node.name,
+    lambda node: node.host,
+    lambda node: node.address,
+    lambda node: _short_name(node.host),
+    lambda node: _short_name(node.address),
+)
+
+
 def by_our_names(hosts: Mapping[str, str], nodes: Iterable[SlurmNode]) -> dict[str, SlurmNode]:
     """Slurm's nodes by our names; those that Slurm does not know are not in it.
 
@@ -173,21 +189,23 @@ def by_our_names(hosts: Mapping[str, str], nodes: Iterable[SlurmNode]) -> dict[s
     NodeName first, then NodeHostName, then NodeAddr, the full name before the short one. Where
     several nodes of Slurm fit (slurmd more than once on a machine), none does.
     """
-    ways: list[dict[str, SlurmNode | None]] = [{}, {}, {}, {}, {}]
-    for node in nodes:
-        whole = node.name, node.host, node.address
-        for way, word in zip(ways, (*whole, *map(_short_name, whole[1:])), strict=True):
-            way[word.lower()] = None if word.lower() in way else node
-    found = {}
-    for name, host in hosts.items():
-        full = [word.lower() for word in (name, host) if word]
-        words = dict.fromkeys((*full, *map(_short_name, full)))
-        for way in ways:
+    found: dict[str, SlurmNode] = {}
+    nodes, left = list(nodes), dict(hosts)
+    for name_in in _WAYS:  # most are found by the first
+        if not left:
+            break
+        way: dict[str, SlurmNode | None] = {}
+        for node in nodes:
+            word = name_in(node).lower()
+            way[word] = None if word in way else node
+        for name, host in tuple(left.items()):
+            full = [word.lower() for word in (name, host) if word]
+            words = (*full, *map(_short_name, full))
             fits = next((way[word] for word in words if word in way), None)
             if fits:
                 found[name] = fits
-                break
-    return found
+                del left[name]
+    return {name: found[name] for name in hosts if name in found}
 
 
 def states(hosts: Mapping[str, str], nodes: Iterable[SlurmNode]) -> dict[str, NodeState]:
@@ -197,12 +215,6 @@ def states(hosts: Mapping[str, str], nodes: Iterable[SlurmNode]) -> dict[str, No
     """
     found = by_our_names(hosts, nodes)
     return {name: node.state for name, node in found.items() if node.boot}
-
-
-def _short_name(word: str) -> str:
-    """The name without its domain; an address as it is."""
-    is_address = ":" in word or word.replace(".", "").isdecimal()
-    return word if is_address else word.partition(".")[0]
 
 
 def _states(node: Mapping[str, Any]) -> list[str]:

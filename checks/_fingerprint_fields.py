@@ -109,6 +109,7 @@ KINDS = (
     Kind("gpu.mig_mode", SAME_GPUS),
     Kind("gpu.power_limit", SAME_GPUS),
     Kind("gpu.compute_mode", SAME_GPUS),
+    Kind("driver.", SAME_VERSION),
     Kind("net.", SAME_NETWORK),
     Kind("firmware.", SAME_NETWORK),
     Kind("ib.", SAME_NETWORK),

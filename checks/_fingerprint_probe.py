@@ -128,13 +128,19 @@ firmware() {
 }
 
 cards() {
-    asked=0 ethtool=''
+    asked=0 ethtool='' drivers=''
     have ethtool && ethtool=ethtool
     for place in "$ROOT"/sys/class/net/*/device; do
         [ -e "$place" ] || continue
         place=${place%/device}
         name=${place##*/}
         driver=$(readlink "$place/device/driver" 2>/dev/null)
+        # a vendor's own has a version, the kernel's mostly none
+        case " $drivers " in
+        *" $driver "*) ;;
+        *) from "driver.${driver##*/}" "$place/device/driver/module/version" ;;
+        esac
+        drivers="$drivers $driver"
         first "$place/device/vendor"
         card=${text#0x}
         first "$place/device/device"

@@ -7,13 +7,13 @@ to be right. Where there is no majority, that is said, and nobody is accused.
 
 Must be alike: the machine's make, memory, processors (how many, threads, microcode, governor),
 NUMA, huge pages and swap, GPUs (kind, number, VBIOS, driver, and how they are set), network cards
-(kind, driver, firmware), the firmware's version, OS, kernel and its command line, clock source,
-versions of glibc, CUDA's toolkit, MPI, Slurm, Munge and what runs containers, options of mounts
-(of local ones those that somebody has chosen, as noatime), limits, settings of the kernel that
-count for MPI and storage, the numbers of accounts, and the sums of nsswitch.conf, gres.conf and
-limits.conf. May vary: anything else, and what `ignore` names. Never asked for: what is one node's
-own, as its name, addresses, serial numbers and UUIDs; where a value has such a part, that is cut
-out.
+(kind, driver and its version, firmware), the firmware's version, OS, kernel and its command line,
+clock source, versions of glibc, CUDA's toolkit, MPI, Slurm, Munge and what runs containers, options
+of mounts (of local ones those that somebody has chosen, as noatime), limits, settings of the kernel
+that count for MPI and storage, the numbers of accounts, and the sums of nsswitch.conf, gres.conf
+and limits.conf. May vary: anything else, and what `ignore` names. Never asked for: what is one
+node's own, as its name, addresses, serial numbers and UUIDs; where a value has such a part, that is
+cut out.
 
 What other checks judge by its effect is no finding here, and only shown by `clustercheck diff`:
 /etc/hosts and name servers (dns), time servers (ntp), a mount that is absent or comes from

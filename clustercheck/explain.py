@@ -160,7 +160,7 @@ def _asked(check: AnyCheck) -> Iterator[str]:
     for code, causes in check.follows.items():
         by_causes.setdefault(causes, []).append(code)
     for causes, codes in by_causes.items():
-        yield f"Where {_or(causes)} failed, {_and(codes)} is put down to that, and the rest stands."
+        yield f"Put down to a failure of {_or(causes)}, and not told twice: {', '.join(codes)}."
 
 
 def _or(words: Sequence[str]) -> str:

@@ -42,6 +42,7 @@ MADE_UP: AnyCheck = Check(
     needs_root=True,
     limit=7,
     after=("gpu",),
+    follows={"space": ("mounts.read_only", "nfs")},
     probe_peers=True,
     probe_nodes=True,
     follow_probe="fact e f",
@@ -67,6 +68,8 @@ How it is asked
   - A gate may keep its result until it is older than --max-age.
   - It needs root (become = sudo), and is not run without.
   - It is skipped on a node where gpu failed, which explains it.
+  - Put down to a failure of mounts.read_only or nfs, and not told twice:
+    space.
 
 Options
 -------

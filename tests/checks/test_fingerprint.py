@@ -283,6 +283,20 @@ def test_gpus_of_amd(tmp_path: Path, shell: str) -> None:
     }
 
 
+@pytest.mark.parametrize("shell", SHELLS)
+def test_the_version_of_a_network_cards_driver(tmp_path: Path, shell: str) -> None:
+    """Once, however many cards it has; the kernel's own have none."""
+    node = MadeUpNode(tmp_path)
+    for name, driver in (("eth0", "mlx5_core"), ("eth1", "mlx5_core"), ("eth2", "virtio_net")):
+        folder = node.file(f"/sys/bus/pci/drivers/{driver}/bind").parent
+        place = node.file(f"/sys/class/net/{name}/device/vendor", "0x15b3\n").parent
+        (place / "driver").symlink_to(folder)
+    node.file("/sys/bus/pci/drivers/mlx5_core/module/version", "24.10-2.1.8\n")
+    told = node.probe("fingerprint", shell=shell)
+    assert told["fields"].count("driver.") == 1
+    assert fields_of(told)["driver.mlx5_core"] == "24.10-2.1.8"
+
+
 ETHTOOL = "driver: ixgbe\nversion: 5.14.0\nfirmware-version: 0x80000d7e, 1.2839.0\nbus-info: x\n"
 
 

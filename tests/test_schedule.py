@@ -14,6 +14,9 @@ from clustercheck.schedule import Asked, schedule
 from tests.command import clustercheck
 from tools.fetch import TOOLS, CannotFetch, fetch
 
+# systemd-analyze may have to be fetched.
+pytestmark = pytest.mark.timeout(600)
+
 NODES = "gpu[01-04]\n[sweep]\ncluster = hpc1\n"
 MAILS = NODES + "mail.to = ops@example.org\n"
 

@@ -360,6 +360,7 @@ def msmtp(tmp_path: Path) -> Callable[[int], str]:
     return make
 
 
+@pytest.mark.timeout(600)  # it may have to be fetched
 def test_a_real_sendmail_program(msmtp: Callable[[int], str]) -> None:
     keeper = Keeper(refuses=("gone@example.org",))
     with server(keeper) as port:

@@ -45,9 +45,10 @@ def accept(
     inventory: InventoryOption = None,
     state: StateOption = None,
 ) -> int:
-    """Accept a finding until a day: sweeps show it apart, and it is no more a failure.
+    """Accept a finding until a day.
 
-    It comes back when the day has passed, and when it gets worse.
+    Sweeps show it apart, and it does not set their exit code. It comes back when the day has
+    passed, and when it gets worse.
     """
     from clustercheck import acceptance
     from clustercheck.past import Place

@@ -39,16 +39,15 @@ _EXPORT = re.compile(r'export (SLURM_[A-Z_]+)="?([^"$`\\]*)"?')
 _UNSET = re.compile(r"unset (SLURM_[A-Z_]+)")
 
 # What ends a job's processes first is a signal that this shell and its children do not hear; for
-# what comes after it (KillWait, 30 s) it is done. Which nodes to leave out is heeded while they
-# end. When to start is not, where they end later than this: Slurm waits for two minutes then.
+# what comes after it (KillWait, 30 s) it is done. When to start is left to Slurm, which waits for
+# two minutes: told to start sooner, it may take the new start for the old one, and the job fails.
 REQUEUE = """\
 trap '' HUP INT TERM
 id=$1 excluded=$2
 scontrol requeuehold "$id" || exit 1
 echo held
 turn=0
-until scontrol update JobId="$id" ExcNodeList="$excluded" StartTime=now &&
-    scontrol release "$id"; do
+until scontrol update JobId="$id" ExcNodeList="$excluded" && scontrol release "$id"; do
     turn=$((turn + 1))
     [ "$turn" -lt 15 ] || exit 1
     sleep 1

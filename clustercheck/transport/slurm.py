@@ -8,6 +8,7 @@ longer than the questions take.
 import contextlib
 import os
 import re
+import select
 import subprocess
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -372,8 +373,13 @@ def _hold(
         start_new_session=True,
     )
     assert holder.stdout and holder.stderr
+    job = ""
     try:
-        job = holder.stdout.readline().decode(errors="replace").strip()
+        ready, _, _ = select.select([holder.stdout], [], [], IMMEDIATE_SECONDS + COMMAND_SECONDS)
+        if ready:
+            job = holder.stdout.readline().decode(errors="replace").strip()
+        else:
+            holder.terminate()
     except BaseException:
         let_go(holder)
         raise

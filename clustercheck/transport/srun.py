@@ -26,6 +26,9 @@ from clustercheck.transport.slurm import Place, Places, words_of
 # The script removes its files when it is told to end, for which it takes two seconds at most.
 SECONDS_TO_TIDY = 4
 
+# So long after the last task srun may need to end.
+SECONDS_TO_END = 1
+
 # What a login has and a step has not: the script is to find the same by either way.
 PREAMBLE = b"""\
 if cc_line=$(getent passwd "$(id -u)" 2>/dev/null); then
@@ -43,7 +46,7 @@ OPTION_VARIABLES = re.compile(
     "|OVERCOMMIT|EXCLUSIVE|OVERLAP|RELATIVE|WAIT|KILL_.*|NO_KILL|TASK_PROLOG|TASK_EPILOG|PROLOG"
     "|EPILOG|EXPORT_ENV|LABELIO|UNBUFFEREDIO|REMOTE_CWD|WORKING_DIR|SRUN_REDUCE.*|HOSTFILE"
     "|NODELIST|JOB_NODELIST|EXCLUDE|IMMEDIATE|MPI_TYPE|OPEN_MODE|PROFILE|SPREAD_JOB|TIMELIMIT"
-    "|STEP_.*|CORE_SPEC|CONSTRAINT|DEPENDENCY|BCAST.*|COMPRESS|NETWORK|SIGNAL|USE_MIN_NODES)"
+    "|STEP_.*|TRES_PER.*|CORE_SPEC|CONSTRAINT|DEPENDENCY|BCAST.*|COMPRESS|NETWORK|SIGNAL|USE_MIN_NODES)"
 )
 
 
@@ -71,6 +74,7 @@ def command(job: str, names: Sequence[str], *, ident: str, many: bool, gpus: str
         f"--ntasks={len(names)}",
         f"--nodelist={','.join(names)}",
         "--overlap",  # neither waits for the job's own steps nor keeps anything from them
+        "--mem=0",  # nor any memory
         "--no-kill",
         "--wait=0",
         "--kill-on-bad-exit=0",  # a node that fails does not end the others
@@ -105,11 +109,13 @@ def _spawn(words: Sequence[str]) -> "subprocess.Popen[bytes]":
 
 
 def end_step(process: "subprocess.Popen[bytes]", job: str, ident: str) -> None:
-    """Tell a running step to end, and then end it.
+    """Tell a running step to end, and then end it; one whose tasks have ended does so by itself.
 
     What ends srun kills the tasks at once, and they would leave their files: so first they are
     told, by Slurm.
     """
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(SECONDS_TO_END)
     if process.poll() is None:
         with contextlib.suppress(OSError, subprocess.SubprocessError):
             told = subprocess.run(

@@ -118,7 +118,10 @@ def _day(when: datetime) -> str:
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[str]], last: str = "") -> str:
-    """As all tables here look; `last` stands below it."""
+    """As all tables here look, without columns that say nothing; `last` stands below it."""
+    full = [place for place, head in enumerate(headers) if head or any(r[place] for r in rows)]
+    headers = [headers[place] for place in full]
+    rows = [[row[place] for place in full] for row in rows]
     text = tabulate(rows, headers, tablefmt="simple", disable_numparse=True)
     text = "\n".join(line.rstrip() for line in text.splitlines())
     return text + (f"\n\n{last}\n" if last else "\n")

@@ -1,6 +1,7 @@
 """The commands that lead to a report: `run` and `judge`, and `script`, which only shows."""
 
 import contextlib
+import io
 import os
 import sys
 from collections.abc import Collection, Mapping, Sequence
@@ -271,6 +272,8 @@ class Out:
             verbose=bool(self._shown.verbose),
         )
         if not there:
+            if self._shown.form in render.UTF8 and isinstance(sys.stdout, io.TextIOWrapper):
+                sys.stdout.reconfigure(encoding="utf-8")
             _write(text)
             return
         try:

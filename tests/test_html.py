@@ -1,6 +1,9 @@
 """The page as it is written; what a browser makes of it is asked in test_html_browser.py."""
 
+import os
 import re
+import subprocess
+import sys
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from html.parser import HTMLParser
@@ -382,3 +385,13 @@ def test_a_run_writes_it_with_the_groups_of_the_inventory(tmp_path: Path) -> Non
     assert '<option value="0">here</option><option value="1">far</option>' in page
     assert '<tr data-g="1"><th scope=row><a href="#n1">far</a>' in page
     assert "? unknown access.refused" in section(page, "findings")
+
+
+def test_the_page_is_utf_8_in_every_locale() -> None:
+    words = [sys.executable, "-m", "clustercheck", "run", "-c", "tmp", "--format", "html"]
+    plain = {"LC_ALL": "C", "PYTHONCOERCECLOCALE": "0", "PYTHONUTF8": "0"}
+    done = subprocess.run(words, env={**os.environ, **plain}, capture_output=True)
+    page = done.stdout.decode()
+    assert '<meta charset="utf-8">' in page
+    assert "✓" in page
+    assert "\\u" not in page

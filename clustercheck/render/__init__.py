@@ -14,6 +14,9 @@ FORMS = (
     "junit",
 )
 
+# What says of itself that it is UTF-8, or is read as such, whatever the locale.
+UTF8 = ("csv", "html", "prometheus", "junit")
+
 
 def render(
     report: Report, form: str, *, width: int = 100, colour: bool = False, verbose: bool = False

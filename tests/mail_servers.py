@@ -40,6 +40,14 @@ class Trust:
         return context
 
 
+def secret_file(folder: Path, text: str = f"{USER}\n{PASSWORD}\n", mode: int = 0o600) -> str:
+    """A file with user and password, for `mail.login`."""
+    path = folder / "login"
+    path.write_text(text)
+    path.chmod(mode)
+    return str(path)
+
+
 def make_trust(folder: Path, *, name: str = ELSEWHERE, days: int = 1) -> Trust:
     """An authority of our own, and a certificate for a name; with days below 0 it has expired."""
     folder.mkdir(parents=True, exist_ok=True)

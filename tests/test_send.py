@@ -16,6 +16,7 @@ from tests.mail_servers import (
     Keeper,
     Trust,
     make_trust,
+    secret_file,
     server,
     talker,
 )
@@ -33,13 +34,6 @@ def give(url: str, *to: str, timeout: float = 20, limit: float = 60, **options: 
     made = Options(server=url, **options)  # type: ignore[arg-type]
     people = to or ("ops@example.org",)
     return send(MAIL, "c@example.org", people, made, timeout=timeout, limit=limit)
-
-
-def secret_file(folder: Path, text: str = f"{USER}\n{PASSWORD}\n", mode: int = 0o600) -> str:
-    path = folder / "login"
-    path.write_text(text)
-    path.chmod(mode)
-    return str(path)
 
 
 def told(sent: Sent, port: int = 0) -> str:

@@ -219,6 +219,7 @@ def test_each_node_is_told_its_own_peers(
     slurm: SlurmCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slurm.use(monkeypatch)
+    monkeypatch.setattr(at_once, "STEP_NODES", 4)  # two steps
     probe = 'fact peers "$(echo $PEERS)"; fact hosts "$(echo $HOSTS)"; fact ports "$(echo $PORTS)"'
     check = made(probe, probe_peers=True, most_peers=lambda options: 2)
     asked = ask_made(check)
@@ -330,7 +331,7 @@ def test_no_slurm_is_one_cause(slurm: SlurmCluster, monkeypatch: pytest.MonkeyPa
 def test_a_controller_that_does_not_answer(
     make_slurm: MakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cluster = make_slurm()
+    cluster = make_slurm("MessageTimeout=2")
     cluster.use(monkeypatch)
     cluster.controller.terminate()
     cluster.controller.wait()
@@ -373,7 +374,7 @@ def test_all_gpus_of_idle_nodes_are_asked_for(commands: Path) -> None:
     words = [[word for word in line.split() if "=g" in word or "=c" in word] for line in said]
     assert words == [
         ["--job-name=clustercheck", "--nodelist=c1"],
-        ["--job-name=clustercheck", "--nodelist=g1,g2", "--gres=gpu:a100:8"],
+        ["--job-name=clustercheck", "--nodelist=g[1-2]", "--gres=gpu:a100:8"],
     ]
     assert {place.hidden for place in places.of.values()} == {""}
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from ClusterShell.NodeSet import NodeSet, NodeSetParseError  # type: ignore[import-untyped]
 
+from clustercheck.fold import fold
 from clustercheck.node import Node
 
 # A controller that is stopped or swamped lets its commands wait.
@@ -217,7 +218,7 @@ def find_places(nodes: Sequence[Node], seconds: float) -> Places:
             if name in ours:
                 places.of[node] = Place(job, name, *gpus[name])
             else:
-                told = f"it is not one of this job's nodes, {NodeSet.fromlist(ours)}"
+                told = f"it is not one of this job's nodes, {fold(ours)}"
                 places.refused[node] = Refused("slurm_not_ours", told)
         return places
     try:
@@ -355,7 +356,7 @@ def _hold(
         "salloc",
         "--job-name=clustercheck",
         f"--nodes={len(names)}",
-        f"--nodelist={','.join(names)}",
+        f"--nodelist={fold(names)}",
         "--exclusive",
         "--mem=0",
         f"--immediate={IMMEDIATE_SECONDS}",

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from ClusterShell.NodeSet import NodeSet, NodeSetParseError  # type: ignore[import-untyped]
 
+from clustercheck.fold import fold
 from clustercheck.node import Node
 from clustercheck.transport import SCRIPT_LIMIT, Channel, Connection, Exit, Unreachable
 from clustercheck.transport.here import HereChannel
@@ -72,7 +73,7 @@ def command(job: str, names: Sequence[str], *, ident: str, many: bool, gpus: str
         f"--job-name={ident}",
         f"--nodes={len(names)}",
         f"--ntasks={len(names)}",
-        f"--nodelist={','.join(names)}",
+        f"--nodelist={fold(names)}",
         "--overlap",  # neither waits for the job's own steps nor keeps anything from them
         "--mem=0",  # nor any memory
         "--no-kill",

@@ -15,6 +15,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from clustercheck.cli import main, ways
 from clustercheck.freshness import CLOCKS_DIFFER_SECONDS
 from clustercheck.render import json as json_form
 from tests.command import Done, write_inventory
@@ -50,6 +51,7 @@ class Gate:
 
     def __init__(self, folder: Path, machines: dict[str, Host], slurm: SlurmCluster) -> None:
         self.slurm, self.machines = slurm, machines
+        self.capfd: pytest.CaptureFixture[str] | None = None
         lines = [
             f"{name} host=127.0.0.{name[1:]} port={host.port}" for name, host in machines.items()
         ]
@@ -65,13 +67,23 @@ class Gate:
         ]
 
     def __call__(self, *words: str, env: Mapping[str, str] | None = None) -> Done:
+        """By a process of its own."""
         done = self.slurm.run(*self.words, *words, env=env, timeout=100)
         assert "Traceback" not in done.stderr, done.stderr
         return Done(done.returncode, done.stdout, done.stderr)
 
+    def here(self, *words: str) -> Done:
+        """In this process, which costs less; for the fixture `gate_here`."""
+        assert self.capfd
+        with pytest.raises(SystemExit) as ended:
+            main([*self.words[3:], *words])
+        out, err = self.capfd.readouterr()
+        assert isinstance(ended.value.code, int)
+        return Done(ended.value.code, out, err)
+
     def verdict(self, *words: str) -> dict[str, Any]:
         """The verdict on all six, as JSON."""
-        (line,) = self(*SIX, *words, "--format", "json").out.splitlines()
+        (line,) = self.here(*SIX, *words, "--format", "json").out.splitlines()
         found: dict[str, Any] = json.loads(line)
         jsonschema.validate(found, json_form.schema("verdict"))
         return found
@@ -99,6 +111,22 @@ def gate(tmp_path: Path, machines: dict[str, Host], slurm: SlurmCluster) -> Gate
     return Gate(tmp_path, machines, slurm)
 
 
+@pytest.fixture
+def gate_here(
+    gate: Gate,
+    slurm: SlurmCluster,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> Gate:
+    """The same, to be run in this process."""
+    slurm.use(monkeypatch)
+    monkeypatch.setattr(ways, "stop_with_report", lambda: None)
+    for stream in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, stream, getattr(sys, stream))
+    gate.capfd = capfd
+    return gate
+
+
 def test_a_job_runs_on_the_good_nodes(gate: Gate, slurm: SlurmCluster) -> None:
     where = f"--output={slurm.home}/job.out"
     job = 'echo "$SLURM_JOB_NODELIST"; srun sh -c \'echo "on $SLURMD_NODENAME"\''
@@ -113,8 +141,8 @@ def test_a_job_runs_on_the_good_nodes(gate: Gate, slurm: SlurmCluster) -> None:
     assert sorted(others) == ["on n1", "on n3", "on n4", "on n6"]
 
 
-def test_one_more_is_no_go_with_both_reasons(gate: Gate) -> None:
-    done = gate(*SIX, "--need", "5")
+def test_one_more_is_no_go_with_both_reasons(gate_here: Gate) -> None:
+    done = gate_here.here(*SIX, "--need", "5")
     assert done.status == 1
     lines = done.out.splitlines()
     assert lines[:4] == [
@@ -134,32 +162,32 @@ def wait_until_out_of_use(slurm: SlurmCluster) -> None:
     time.sleep(max(0.0, ended + CLOCKS_DIFFER_SECONDS + 1 - time.time()))
 
 
-def test_what_is_known_is_not_asked_again(gate: Gate, slurm: SlurmCluster) -> None:
+def test_what_is_known_is_not_asked_again(gate_here: Gate, slurm: SlurmCluster) -> None:
     wait_until_out_of_use(slurm)
-    first = gate.verdict("--need", "4")
+    first = gate_here.verdict("--need", "4")
     assert (first["verdict"], first["from_cache"]) == ("go", False)
-    assert gate.new_connections() == list(gate.machines)
+    assert gate_here.new_connections() == list(gate_here.machines)
     # another need is another decision on the same results
-    second, third = gate.verdict("--need", "4"), gate.verdict("--need", "5")
+    second, third = gate_here.verdict("--need", "4"), gate_here.verdict("--need", "5")
     assert [v["verdict"] for v in (second, third)] == ["go", "no-go"]
     assert second["from_cache"] and third["from_cache"]
-    assert gate.new_connections() == []
+    assert gate_here.new_connections() == []
     for key in ("healthy", "excluded", "slurm", "reasons", "profile"):
         assert first[key] == second[key]
     assert first["id"] != second["id"]
     slurm.reboot("n3")
-    assert not gate.verdict("--need", "4")["from_cache"]
-    assert gate.new_connections() == ["n3"]
-    assert gate.verdict("--need", "4")["from_cache"]
+    assert not gate_here.verdict("--need", "4")["from_cache"]
+    assert gate_here.new_connections() == ["n3"]
+    assert gate_here.verdict("--need", "4")["from_cache"]
     # a drained node overrides what is known of it
     slurm.scontrol("update", "nodename=n3", "state=drain", "reason=bad disk")
-    drained = gate.verdict("--need", "4")
+    drained = gate_here.verdict("--need", "4")
     assert (drained["verdict"], drained["excluded"]["nodes"]) == ("no-go", "n[2-3,5]")
     (reason,) = (reason for reason in drained["reasons"] if reason["code"] == "slurm.state")
     assert reason["summary"].startswith("Slurm gives it no work: drained: bad disk")
     # other options are another question
-    assert not gate.verdict("--need", "4", "-o", "tmp.warn_percent=70")["from_cache"]
-    assert not gate.verdict("--need", "4", "--max-age", "0")["from_cache"]
+    assert not gate_here.verdict("--need", "4", "-o", "tmp.warn_percent=70")["from_cache"]
+    assert not gate_here.verdict("--need", "4", "--max-age", "0")["from_cache"]
 
 
 def test_in_a_job_it_is_about_the_nodes_of_the_job(gate: Gate, slurm: SlurmCluster) -> None:
@@ -221,11 +249,11 @@ def test_a_job_with_too_few_good_nodes_starts_again_without_the_bad_ones(
     )
 
 
-def test_the_nodes_of_a_partition(gate: Gate) -> None:
-    done = gate("--partition", "main", "--need", "4", "--format", "args")
+def test_the_nodes_of_a_partition(gate_here: Gate) -> None:
+    done = gate_here.here("--partition", "main", "--need", "4", "--format", "args")
     assert done.out == "--partition=main\n--exclude=n2,n5\n"
     # some of it left aside: which to take is said
-    done = gate("--partition", "main", "-x", "n1", "--need", "3", "--format", "args")
+    done = gate_here.here("--partition", "main", "-x", "n1", "--need", "3", "--format", "args")
     assert done.out == "--nodes=3\n--nodelist=n3,n4,n6\n--exclude=n2,n5\n"
 
 
@@ -253,14 +281,14 @@ def test_the_nodes_of_a_partition(gate: Gate) -> None:
     ],
 )
 def test_wrong_input_is_one_line(
-    gate: Gate, words: tuple[str, ...], status: int, expected: str
+    gate_here: Gate, words: tuple[str, ...], status: int, expected: str
 ) -> None:
-    done = gate(*words, "--format", "args")
+    done = gate_here.here(*words, "--format", "args")
     # sbatch, which looks at no exit code, gets a word that it refuses
     assert (done.status, done.out) == (status, "--clustercheck-says-no-go\n")
     assert done.err.startswith(f"clustercheck: {expected}")
     assert len(done.err.splitlines()) == 1
-    assert gate.new_connections() == []
+    assert gate_here.new_connections() == []
 
 
 def test_with_the_controller_down_nothing_is_decided_that_rests_on_it(

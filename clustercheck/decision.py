@@ -21,9 +21,8 @@ SLURM = "slurm"
 MOST_DRIFT = 50  # fields in which nodes differ that are told
 
 SEE_STATE = Remedy(
-    "See why with `scontrol show node NAME` (Reason, and who set it). Once that is mended, it comes"
-    " back with `scontrol update NodeName=NAME State=RESUME`.",
-    "§4.4",
+    "See why with `scontrol show node NAME` (Reason, and who set it), and ask him before anything is"
+    " changed. Once the cause is mended, `scontrol update NodeName=NAME State=RESUME` brings it back."
 )
 
 OnUnknown = Literal["", "go", "no-go"]

@@ -21,8 +21,9 @@ SLURM = "slurm"
 MOST_DRIFT = 50  # fields in which nodes differ that are told
 
 SEE_STATE = Remedy(
-    "See why with `scontrol show node NAME` (Reason, and who set it), and ask him before anything is"
-    " changed. Once the cause is mended, `scontrol update NodeName=NAME State=RESUME` brings it back."
+    "See why with `scontrol show node NAME` (Reason, and who set it), and ask them before anything"
+    " is changed. Once the cause is mended, `scontrol update NodeName=NAME State=RESUME` brings it"
+    " back."
 )
 
 OnUnknown = Literal["", "go", "no-go"]

@@ -188,13 +188,16 @@ def _tell(asked: Asked, chosen: Chosen, night: Night, page: Path | None, spool: 
     if asked.print_mail:
         sys.stdout.write(mail.preview(found, wanted))
         return night.exit_code
-    sys.stdout.write(words.text(words.content(night)))
-    sys.stdout.flush()
-    with contextlib.suppress(OSError):  # said by whoever wants to write there
-        spool.mkdir(mode=0o700, exist_ok=True)
-    posted = mail.post(found, main, spool, now=now(), say=_say)
-    for line in posted.lines:
-        _say(line)
+    try:
+        sys.stdout.write(words.text(words.content(night)))
+        sys.stdout.flush()
+    finally:  # whoever reads us may have gone, or his disk be full: the mail goes out
+        if found:
+            with contextlib.suppress(OSError):  # said by whoever wants to write there
+                spool.mkdir(mode=0o700, exist_ok=True)
+        posted = mail.post(found, main, spool, now=now(), say=_say)
+        for line in posted.lines:
+            _say(line)
     return posted.exit_code(night.exit_code)
 
 

@@ -164,6 +164,14 @@ def test_on_a_full_disk_the_mail_goes_out_and_says_so(site: Site, size: int, kno
     assert not list(site.state.glob("*.damaged-*"))
 
 
+def test_the_mail_goes_out_where_standard_output_takes_nothing(site: Site) -> None:
+    command = [sys.executable, "-m", "clustercheck", *site.words(), "-c", "disk_rate"]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=100)
+    assert "Traceback" not in done.stderr and "cannot write standard output" in done.stderr
+    assert "Subject: [hpc1] first sweep" in site.mails()
+
+
 @contextlib.contextmanager
 def largest_file(size: int) -> Iterator[None]:
     """No process that is started meanwhile can make a file larger than that."""

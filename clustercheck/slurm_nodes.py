@@ -3,6 +3,7 @@
 `scontrol show nodes --json` has it from Slurm 23.02 on; before, `sinfo --json`, whose newer form
 sums nodes up and has no times. Numbers are plain in the old form, and objects of "set", "infinite"
 and "number" in the new one; states are a word and flags in the old form, a list in the new one.
+A Slurm that was built without JSON has it as text, one line a node.
 """
 
 import json
@@ -19,6 +20,9 @@ from clustercheck.freshness import NodeState
 ANSWER_SECONDS = 10.0
 MOST_BYTES = 256 * 1024 * 1024  # ten thousand nodes are some 30 MB
 LONGEST_WORDS = 300  # characters of a reason or complaint
+
+# Times as seconds since the epoch, in the form that is text.
+SET = {"LC_ALL": "C", "SLURM_TIME_FORMAT": "%s"}
 
 # In these states Slurm gives a node no new job, and will not by itself.
 OUT_OF_SERVICE = {
@@ -94,17 +98,17 @@ def ask(environment: Mapping[str, str] | None = None, seconds: float = ANSWER_SE
 
     environment: in place of our own.
     """
-    environment = os.environ if environment is None else environment
+    whole = {**(os.environ if environment is None else environment), **SET}
     until = time.monotonic() + seconds
     trouble = ""
-    for words in (("scontrol", "show", "nodes", "--json"), ("sinfo", "--json")):
-        program = shutil.which(words[0], path=environment.get("PATH"))
+    for words, reader in _QUESTIONS:
+        program = shutil.which(words[0], path=whole.get("PATH"))
         if program is None:
             continue
         try:
             done = subprocess.run(
                 [program, *words[1:]],
-                env={**environment, "LC_ALL": "C"},
+                env=whole,
                 stdin=subprocess.DEVNULL,
                 capture_output=True,
                 timeout=max(0.1, until - time.monotonic()),
@@ -115,17 +119,12 @@ def ask(environment: Mapping[str, str] | None = None, seconds: float = ANSWER_SE
             trouble = f"{words[0]} cannot be run: {error.strerror}"
             continue
         said = done.stderr.decode("utf-8", "replace")
-        if done.returncode and "--json" in said:  # an option that this version does not have
-            trouble = f"{words[0]} has no --json, which Slurm has from 21.08 on"
-            continue
         try:
-            nodes = tuple(read(done.stdout))
+            return Answer(tuple(reader(done.stdout)))
         except Unreadable as error:
-            trouble = _complaint(said) or f"{words[0]} --json: {error}"
-            if done.returncode:
-                break
-            continue
-        return Answer(nodes)
+            trouble = _complaint(said) or f"{words[0]}: {error}"
+        if done.returncode and "json" not in said:  # else it cannot do that, and others may
+            break
     return Answer(trouble=trouble)
 
 
@@ -164,6 +163,54 @@ def read(data: bytes) -> Iterator[SlurmNode]:
             slurmd=_number(node.get("slurmd_start_time")),
             busy=_number(node.get("last_busy")),
         )
+
+
+def read_lines(data: bytes) -> Iterator[SlurmNode]:
+    """The nodes in the output of `scontrol show nodes --oneliner`, with times as SET makes them.
+
+    Raises Unreadable where there is none.
+    """
+    lines = data[:MOST_BYTES].decode("utf-8", "replace").split("\n")
+    nodes = [line for line in lines if line.startswith("NodeName=")]
+    if not nodes:
+        raise Unreadable("its output has no node")
+    for line in nodes:
+        about, _, reason = line.partition(" Reason=")
+        of = dict(word.partition("=")[::2] for word in reversed(about.split(" ")))  # 1st of a name
+        why, _, by = reason.rpartition(" [")
+        yield SlurmNode(
+            name=of["NodeName"],
+            host=of.get("NodeHostName") or of["NodeName"],
+            address=of.get("NodeAddr") or of["NodeName"],
+            states=tuple(_states_in_words(of.get("State", ""))),
+            reason=_short(why or reason),
+            reason_by=by.partition("@")[0] if why else "",
+            partitions=tuple(filter(None, of.get("Partitions", "").split(","))),
+            boot=_epoch(of.get("BootTime", "")),
+            slurmd=_epoch(of.get("SlurmdStartTime", "")),
+            busy=_epoch(of.get("LastBusyTime", "")),
+        )
+
+
+_QUESTIONS: tuple[tuple[tuple[str, ...], Callable[[bytes], Iterator[SlurmNode]]], ...] = (
+    (("scontrol", "show", "nodes", "--json"), read),
+    (("sinfo", "--json"), read),
+    (("scontrol", "show", "nodes", "--oneliner"), read_lines),
+)
+
+
+def _states_in_words(text: str) -> Iterator[str]:
+    """The states in "DOWN*+DRAIN": a sign behind one stands for another."""
+    for word in text.split("+"):
+        yield word.rstrip("*~#!%$@^-")
+        if word.endswith("*"):
+            yield "NOT_RESPONDING"
+        if word.endswith("^"):
+            yield "REBOOT_ISSUED"
+
+
+def _epoch(text: str) -> float:
+    return _number(int(text)) if text.isascii() and text.isdigit() and len(text) < 13 else 0
 
 
 def _short_name(word: str) -> str:

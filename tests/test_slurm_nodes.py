@@ -10,7 +10,16 @@ from typing import Any
 import pytest
 
 from clustercheck.freshness import NodeState
-from clustercheck.slurm_nodes import SlurmNode, Unreadable, ask, by_our_names, read, states
+from clustercheck.slurm_nodes import (
+    SET,
+    SlurmNode,
+    Unreadable,
+    ask,
+    by_our_names,
+    read,
+    read_lines,
+    states,
+)
 from tests.slurm_cluster import NODES, SlurmCluster
 
 DATA = Path(__file__).parent / "data/slurm_nodes"
@@ -55,6 +64,7 @@ def test_a_controller_that_is_down_is_told(make_slurm: Callable[..., SlurmCluste
     assert answer.trouble in (
         "Slurm's controller did not answer within 2 s",
         "slurm_load_node: Unable to contact slurm controller (connect failure)",
+        "slurm_load_node error: Unable to contact slurm controller (connect failure)",
         "slurm_load_partitions: Unable to contact slurm controller (connect failure)",
     )
 
@@ -105,40 +115,62 @@ def test_the_new_slurm_is_asked_once(tmp_path: Path) -> None:
     assert (tmp_path / "called").read_text() == "scontrol\n"
 
 
-OLD_SCONTROL = "echo \"scontrol: unrecognized option '--json'\" >&2; exit 1"
+COMPLAINT = "scontrol: unrecognized option '--json'"
+OLD_SCONTROL = f'case $* in *--json) echo "{COMPLAINT}" >&2;; esac; exit 1'
+WITHOUT = "sinfo: fatal: Unable to load serializer/json plugin"
+NO_JSON = f'case $* in *--json) echo "{WITHOUT}" >&2; exit 1;; esac'
+TEXT = DATA / "scontrol-22.05.txt"
 
 
 @pytest.mark.parametrize(
-    ("commands", "trouble"),
+    ("commands", "trouble", "nodes"),
     [
-        ({}, ""),
-        ({"scontrol": OLD_SCONTROL, "sinfo": f"cat {DATA / OLD}"}, ""),
+        ({}, "", 0),
+        ({"scontrol": OLD_SCONTROL, "sinfo": f"cat {DATA / OLD}"}, "", 3),
+        ({"scontrol": f"{NO_JSON}; cat {TEXT}", "sinfo": NO_JSON}, "", 5),
+        ({"scontrol": f"{NO_JSON}; cat {TEXT}", "sinfo": f"cat {DATA / SUMMED}"}, "", 5),
+        ({"scontrol": f"{NO_JSON}; cat {TEXT}"}, "", 5),
+        ({"sinfo": NO_JSON}, WITHOUT, 0),
+        ({"sinfo": f"cat {DATA / SUMMED}"}, "sinfo: its output has no list of nodes", 0),
         (
-            {"scontrol": OLD_SCONTROL, "sinfo": OLD_SCONTROL.replace("scontrol", "sinfo")},
-            "sinfo has no --json, which Slurm has from 21.08 on",
+            {"sinfo": f"cat {DATA / 'sinfo-22.05-down.json'}"},
+            "sinfo: it tells of an error: Unspecified error",
+            0,
         ),
-        (
-            {"scontrol": OLD_SCONTROL, "sinfo": f"cat {DATA / SUMMED}"},
-            "sinfo --json: its output has no list of nodes",
-        ),
-        (
-            {"scontrol": OLD_SCONTROL, "sinfo": f"cat {DATA / 'sinfo-22.05-down.json'}"},
-            "sinfo --json: it tells of an error: Unspecified error",
-        ),
-        ({"scontrol": "echo no JSON"}, "scontrol --json: its output is no JSON"),
+        ({"scontrol": "echo no JSON"}, "scontrol: its output has no node", 0),
         (
             {"scontrol": "echo 'slurm_load_node error: Unable to contact' >&2; exit 1"},
             "slurm_load_node error: Unable to contact",
+            0,
         ),
-        ({"scontrol": "sleep 9"}, "Slurm's controller did not answer within 0.3 s"),
+        ({"scontrol": "sleep 9"}, "Slurm's controller did not answer within 0.3 s", 0),
     ],
-)  # fmt: skip
+)
 def test_what_commands_may_say_instead(
-    commands: dict[str, str], trouble: str, tmp_path: Path
+    commands: dict[str, str], trouble: str, nodes: int, tmp_path: Path
 ) -> None:
     answer = ask(made_up(tmp_path, **commands), seconds=0.3 if "sleep" in str(commands) else 10)
-    assert answer.trouble == trouble
-    assert len(answer.nodes) == (3 if str(OLD) in str(commands) else 0)
+    assert (answer.trouble, len(answer.nodes)) == (trouble, nodes)
+
+
+def test_a_real_slurm_says_in_words_what_it_says_in_json(slurm: SlurmCluster) -> None:
+    slurm.scontrol("update", "nodename=n2", "state=drain", "reason=BootTime=7 [a] test")
+    told = slurm.run("scontrol", "show", "nodes", "--oneliner", env=SET).stdout
+    assert tuple(read_lines(told.encode())) == ask(environment_of(slurm)).nodes
+
+
+def test_states_in_words() -> None:
+    content = TEXT.read_bytes().replace(b"State=DOWN ", b"State=DOWN*+DRAIN ")
+    nodes = {node.name: node for node in read_lines(content)}
+    assert {name: node.trouble for name, node in nodes.items()} == {
+        "n1": "",
+        "n2": "drained: for [a] test BootTime=7, by root",
+        "n3": "",
+        "n4": "down and not responding and drained: gone, by root",
+        "cloud01": "",
+    }
+    assert nodes["n2"].boot == 1796067221 and nodes["n3"].state.in_use
+    assert nodes["cloud01"].state == NodeState() and nodes["cloud01"].partitions == ("cloud",)
 
 
 def changed(**values: Any) -> bytes:

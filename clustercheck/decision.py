@@ -119,7 +119,8 @@ def decide(
     statuses = {name: _status(result, suspects) for name, result in report.nodes.items()}
     excluded = [name for name, status in statuses.items() if status is Status.FAIL]
     unreported = [name for name, status in statuses.items() if status is Status.UNKNOWN]
-    healthy = [name for name in statuses if name not in {*excluded, *unreported}]
+    bad = (Status.FAIL, Status.UNKNOWN)
+    healthy = [name for name, status in statuses.items() if status not in bad]
     usable = _in_order(healthy, first)
     if need.on_unknown == "go":
         usable += _in_order(unreported, first)
@@ -282,42 +283,44 @@ def fingerprint(
 
     fields: by check and node, what `Check.fields` made of the facts.
     """
-    told: dict[str, dict[str, str]] = {}
-    for of_nodes in fields.values():
-        for node, found in of_nodes.items():
-            told.setdefault(node, {}).update(found)
-    if not told:
-        return None
-    classes: dict[str, list[str]] = {}
-    numbers: dict[tuple[tuple[str, str], ...], str] = {}
     order = (*decision.healthy, *decision.excluded, *decision.unreported)
-    for node in sorted(told, key={name: place for place, name in enumerate(order)}.__getitem__):
-        key = tuple(sorted(told[node].items()))
-        if key not in numbers:
-            numbers[key] = hash_of(told[node])
-        classes.setdefault(numbers[key], []).append(node)
-    meant = decision.chosen or decision.healthy
-    those = sorted(number for number, nodes in classes.items() if set(nodes) & set(meant))
+    alike: dict[tuple[int, ...], list[str]] = {}  # what is kept once for several is one object
+    for node in order:
+        found = [of_nodes[node] for of_nodes in fields.values() if node in of_nodes]
+        if found:
+            alike.setdefault(tuple(map(id, found)), []).append(node)
+    classes: dict[str, tuple[dict[str, str], list[str]]] = {}
+    for nodes in alike.values():
+        whole: dict[str, str] = {}
+        for of_nodes in fields.values():
+            whole.update(of_nodes.get(nodes[0], {}))
+        classes.setdefault(hash_of(whole), (whole, []))[1].extend(nodes)
+    if not classes:
+        return None
+    meant = {*(decision.chosen or decision.healthy)}
+    those = sorted(number for number, (_, nodes) in classes.items() if not meant.isdisjoint(nodes))
     digest = (those[0] if len(those) == 1 else hash_of(those)) if those else ""
-    drift = _drift(told) if len(classes) > 1 else []
+    drift = _drift(list(classes.values()))
     return Fingerprint(
         digest,
-        tuple((tuple(nodes), number) for number, nodes in classes.items()),
+        tuple((tuple(nodes), number) for number, (_, nodes) in classes.items()),
         tuple(drift[:MOST_DRIFT]),
         max(0, len(drift) - MOST_DRIFT),
     )
 
 
-def _drift(told: Mapping[str, Mapping[str, str]]) -> list[Drift]:
+def _drift(classes: Sequence[tuple[Mapping[str, str], Sequence[str]]]) -> list[Drift]:
+    """In what the classes differ; of each, its fields and nodes."""
+    count = sum(len(nodes) for _, nodes in classes)
     found = []
-    for name in sorted({name for fields in told.values() for name in fields}):
+    for name in sorted({name for fields, _ in classes for name in fields}):
         nodes_by_value: dict[str, list[str]] = {}
-        for node, fields in told.items():
-            nodes_by_value.setdefault(fields.get(name, "absent"), []).append(node)
+        for fields, nodes in classes:
+            nodes_by_value.setdefault(fields.get(name, "absent"), []).extend(nodes)
         if len(nodes_by_value) < 2:
             continue
         most = max(nodes_by_value, key=lambda value: len(nodes_by_value[value]))
-        majority = most if 2 * len(nodes_by_value[most]) > len(told) else None
+        majority = most if 2 * len(nodes_by_value[most]) > count else None
         outliers = [
             (tuple(nodes), value) for value, nodes in nodes_by_value.items() if value != majority
         ]
@@ -350,9 +353,8 @@ def slurm_words(decision: Decision, names: Mapping[str, str], partition: str = "
         that nobody looked at.
     """
     left_out = (*decision.excluded, *decision.unreported)
-    unused = [name for name in left_out if name not in decision.chosen]
-    unused = [name for name in unused if name not in decision.spares]
-    exclude = tuple(names[name] for name in unused if name in names)
+    used = {*decision.chosen, *decision.spares}
+    exclude = tuple(names[name] for name in left_out if name in names and name not in used)
     nodelist = tuple(names[name] for name in decision.chosen if name in names)
     args: list[tuple[str, tuple[str, ...]]] = []
     if decision.answer is Answer.GO:

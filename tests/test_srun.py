@@ -23,7 +23,7 @@ from clustercheck.node import Node
 from clustercheck.nodeset import expand
 from clustercheck.report import Report
 from clustercheck.run import Plan, Watch, run
-from clustercheck.transport.slurm import Place, Places, find_places, job_gpus
+from clustercheck.transport.slurm import Place, Places, Refused, find_places, job_gpus
 from clustercheck.transport.srun import Srun
 from tests.slurm_cluster import NODES, MakeSlurm, SlurmCluster
 
@@ -89,12 +89,17 @@ class Asked:
         return {node: one.facts.get(name, "") for node, one in told.items() if one}
 
 
-def ask_made(check: Check[NoOptions], names: Sequence[str] = NODES, seconds: float = 20) -> Asked:
+def ask_made(
+    check: Check[NoOptions], names: Sequence[str] = NODES, most: float | None = None
+) -> Asked:
+    """Ask by steps. most: seconds for all of it."""
     nodes = [Node(name) for name in names]
     places = find_places(nodes, 60)
     transport = Srun(places)
-    bounds = Bounds(64, seconds)
-    plan = Plan(nodes, {"made": check}, lambda c, n: check.options, lambda n: transport, bounds)
+    bounds = Bounds(64, 20)
+    options = check.options
+    checks = {"made": check}
+    plan = Plan(nodes, checks, lambda c, n: options, lambda n: transport, bounds, most)
     answers: dict[str, Answer] = {}
 
     def ended(answer: Answer, result: object) -> None:
@@ -319,6 +324,16 @@ def test_interrupted_it_leaves_no_step_and_no_file(
     slurm.until_idle()
 
 
+def test_the_whole_run_may_have_a_limit(
+    slurm: SlurmCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slurm.use(monkeypatch)
+    asked = ask_made(made("sleep 60", limit=60), ["n1", "n2"], most=2)
+    assert asked.report.stopped == "--max-time of 2 s"
+    assert access(asked.report)["n1"] == ("not_reached: had not answered yet (--max-time of 2 s)")
+    assert asked.left_behind() == []
+
+
 def test_no_slurm_is_one_cause(slurm: SlurmCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     slurm.use(monkeypatch)
     monkeypatch.setenv("PATH", "/nonexistent")
@@ -377,6 +392,49 @@ def test_all_gpus_of_idle_nodes_are_asked_for(commands: Path) -> None:
         ["--job-name=clustercheck", "--nodelist=g[1-2]", "--gres=gpu:a100:8"],
     ]
     assert {place.hidden for place in places.of.values()} == {""}
+
+
+def test_nodes_are_found_by_what_the_inventory_calls_them(commands: Path) -> None:
+    nodes = [
+        Node("g1.cluster.example"),
+        Node("login", host="10.0.0.9"),
+        Node("second", host="g2"),
+        Node("again", host="g2.cluster.example"),
+    ]
+    places = find_places(nodes, 600)
+    places.close()
+    assert {name: place.name for name, place in places.of.items()} == {
+        "g1.cluster.example": "g1",
+        "second": "g2",
+    }
+    assert {name: refused.message for name, refused in places.refused.items()} == {
+        "login": "Slurm has no node of this name or address in any partition",
+        "again": "it is Slurm's node g2, as another of these nodes is",
+    }
+
+
+def test_what_cannot_be_allocated_together_is_tried_in_halves(commands: Path) -> None:
+    (commands / "salloc").write_text(
+        "#!/bin/sh\ncase $* in\n"
+        "*nodes=2*) echo 'salloc: error: Job violates accounting/QOS policy' >&2; exit 1 ;;\n"
+        "*nodelist=g2*) echo 'salloc: error: Unable to allocate resources: busy' >&2; exit 1 ;;\n"
+        "esac\necho 78; exec cat\n"
+    )
+    places = find_places([Node("g1"), Node("g2")], 600)
+    places.close()
+    assert places.of == {"g1": Place("78", "g1")}
+    said = "Slurm did not allocate it: Unable to allocate resources: busy"
+    assert places.refused == {"g2": Refused("slurm_busy", said)}
+
+
+def test_a_partition_that_is_wished_for_is_the_only_one(
+    commands: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    find_places([Node("c1")], 600).close()
+    monkeypatch.setenv("SALLOC_PARTITION", "mine")
+    find_places([Node("c1")], 600).close()
+    said = (commands / "salloc.said").read_text().splitlines()
+    assert ["--partition=main" in line for line in said] == [True, False]
 
 
 def test_gpus_that_the_job_has_not_are_not_held_against_the_node(

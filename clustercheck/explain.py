@@ -9,6 +9,7 @@ from tabulate import tabulate
 from clustercheck import exit_codes, fieldnotes, plugin, reach, registry, verdict
 from clustercheck.check import AnyCheck, Code, Remedy, Stale, Status
 from clustercheck.errors import UsageError, nearest
+from clustercheck.freshness import MOST_SECONDS
 from clustercheck.options import as_text
 from clustercheck.render.view import DISTURBS
 from clustercheck.settings import Effective, Profile
@@ -17,9 +18,9 @@ WIDTH = 79  # characters, whatever the terminal: a page is read, and sent by mai
 LONGEST_VALUE = 40  # characters in a line of a table; the rest goes below
 
 KEPT_UNTIL: dict[Stale, str] = {
-    "boot": "the node boots or its slurmd starts anew",
+    "boot": f"the node boots or its slurmd starts anew, {MOST_SECONDS / 3600:g} h at most",
     "time": "it is older than --max-age",
-    "use": "the node is used again",
+    "use": f"the node is used again, {MOST_SECONDS / 3600:g} h at most",
 }
 
 ABOUT_PROFILES = """A profile says which checks are made, and how strictly they judge, for one kind

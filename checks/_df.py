@@ -4,12 +4,13 @@ import math
 import re
 from typing import NamedTuple
 
-# From the right, since a device's name may have blanks in it, and may be alone on its line.
+# From the right, since a device's name may have blanks in it, and may be alone on its line. Only
+# from the start of a line: tried from each letter, long text takes time by its square.
 ENTRY = re.compile(
-    r"(?P<source>\S(?:[^\n]*\S)?)\s+(?P<total>[0-9]{1,18}|-)\s+(?P<used>-?[0-9]{1,18}|-)"
-    r"\s+(?P<free>-?[0-9]{1,18}|-)\s+(?:-?[0-9]{1,18}%|-)\s+(?P<target>/[^\n]*)"
+    r"^[^\S\n]*(?P<source>\S(?:[^\n]*\S)?)\s+(?P<total>[0-9]{1,18}|-)\s+(?P<used>-?[0-9]{1,18}|-)"
+    r"\s+(?P<free>-?[0-9]{1,18}|-)\s+(?:-?[0-9]{1,18}%|-)\s+(?P<target>/[^\n]*)",
+    re.MULTILINE,
 )
-
 
 LONGEST = 4096  # characters: a header and one file system
 

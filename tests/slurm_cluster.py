@@ -278,6 +278,16 @@ class SlurmCluster:
         self.until(lambda: self.state(job) in (states or ENDED))
         return self.state(job)
 
+    def start_again_now(self, job: str) -> None:
+        """Let a job that is requeued start, in place of two minutes later.
+
+        Not in the second in which its first start ended: Slurm would take the new one for that.
+        """
+        self.until(lambda: (self.state(job), self.field(job, "Reason")) == ("PENDING", "BeginTime"))
+        ended = time.time()
+        self.until(lambda: time.time() > ended + 2)
+        self.scontrol("update", f"JobId={job}", "StartTime=now")
+
     def until(self, holds: Callable[[], object], seconds: float = 60) -> None:
         """Wait until it holds; shows the daemons' logs where it does not."""
         end = time.monotonic() + seconds

@@ -3,7 +3,6 @@
 import os
 import re
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -85,15 +84,6 @@ def test_lines_for_the_shell_hold_nothing_but_slurm_s_variables() -> None:
     assert "unset SLURM_NTASKS" in ours
 
 
-def start_again_now(slurm: SlurmCluster, job: str) -> None:
-    """In place of two minutes later; but not in the second in which the first start ended."""
-    slurm.until(lambda: slurm.field(job, "Restarts") == "1" and slurm.state(job) == "PENDING")
-    slurm.until(lambda: slurm.field(job, "Reason") == "BeginTime")
-    ended = time.time()
-    slurm.until(lambda: time.time() > ended + 2)
-    slurm.scontrol("update", f"JobId={job}", "StartTime=now")
-
-
 def as_in_job(slurm: SlurmCluster, job: str, monkeypatch: pytest.MonkeyPatch, user: str) -> Job:
     """As if this process were in the job, and the user's."""
     slurm.wait(job, "RUNNING")
@@ -157,7 +147,7 @@ def test_a_job_on_a_bad_host_starts_again_elsewhere(slurm: SlurmCluster) -> None
         "--exclude=n2",
         "--open-mode=append",
     )
-    start_again_now(slurm, job)
+    slurm.start_again_now(job)
     first = slurm.output(job).split()[1]
     assert slurm.wait(job) == "COMPLETED", slurm.output(job)
     assert slurm.output(job).splitlines()[0] == f"on {first} 0"
@@ -177,7 +167,7 @@ def test_an_ordinary_user_may_start_his_job_again(
     here = as_in_job(slurm, job, monkeypatch, slurm.user)
     bad = here.batch_host
     assert slurm_job.requeue(here, [bad], 1) == f"job {job} starts again without {bad}"
-    start_again_now(slurm, job)
+    slurm.start_again_now(job)
     assert slurm.wait(job, "RUNNING") == "RUNNING"
     assert bad not in slurm_job.current().nodes
 

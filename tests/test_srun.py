@@ -427,6 +427,21 @@ def test_what_cannot_be_allocated_together_is_tried_in_halves(commands: Path) ->
     assert places.refused == {"g2": Refused("slurm_busy", said)}
 
 
+def test_a_partition_that_one_may_not_use_is_not_the_only_one(commands: Path) -> None:
+    (commands / "sinfo").write_text(
+        "#!/bin/sh\nfor p in admins users; do for n in c1 c2; do\n"
+        'echo "$n|$n|$n|idle|$p|up|(null)|none"\ndone; done\n'
+    )
+    (commands / "salloc").write_text(
+        "#!/bin/sh\ncase $* in\n*partition=admins*)\n"
+        'echo "salloc: error: User\'s group not permitted to use this partition" >&2; exit 1 ;;\n'
+        "esac\necho 79; exec cat\n"
+    )
+    places = find_places([Node("c1"), Node("c2")], 600)
+    places.close()
+    assert places.of == {"c1": Place("79", "c1"), "c2": Place("79", "c2")}
+
+
 def test_a_partition_that_is_wished_for_is_the_only_one(
     commands: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

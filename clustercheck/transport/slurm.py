@@ -256,14 +256,16 @@ def _names(nodes: Sequence[Node], known: Mapping[str, Listed], places: Places) -
             # one address for many nodes (slurmd that share a machine) tells nothing
             also[other] = "" if also.get(other, entry.name) != entry.name else entry.name
     found: dict[str, str] = {}
+    taken: set[str] = set()
     for node in nodes:
         if node.local:
             continue
         tries = (node.name, node.host, node.name.partition(".")[0], node.host.partition(".")[0])
         name = next((n for n in tries if n in known), "")
         name = name or next((also[n] for n in tries if also.get(n)), "")
-        if name and name not in found.values():
+        if name and name not in taken:
             found[node.name] = name
+            taken.add(name)
         elif name:
             told = f"it is Slurm's node {name}, as another of these nodes is"
             places.refused[node.name] = Refused("slurm_unknown", told)
@@ -290,6 +292,7 @@ def _allocate(
 
     leave_out()
     words: dict[str, str] = {}
+    tried: dict[str, set[str]] = {}  # partitions, by node
     turns = _turns(left, known)
     # a step has no GPU that its job did not ask for
     gpus = {name: known[name].gpus for name in left}
@@ -306,11 +309,20 @@ def _allocate(
             left -= names
             continue
         words.update(dict.fromkeys(names, said))
+        for name in names:
+            tried.setdefault(name, set()).add(partition)
         with contextlib.suppress(SlurmTrouble):
             known = {**known, **known_nodes()}
-        if leave_out() or len(names) == 1:
-            turns.append((partition, names)) if len(names) > 1 else None
-        else:  # one of them, or their number, is at fault
+        if leave_out():
+            turns.append((partition, names))
+            continue
+        for name in names:
+            known[name].partitions = [p for p in known[name].partitions if p not in tried[name]]
+        elsewhere = {name for name in names if known[name].partitions}
+        if elsewhere and not os.environ.get("SALLOC_PARTITION"):
+            turns += _turns(elsewhere, known)
+            names -= elsewhere
+        if len(names) > 1:  # one of them, or their number, is at fault
             half = sorted(names)[: len(names) // 2]
             turns += [(partition, set(half)), (partition, names - set(half))]
     for name in left:

@@ -55,7 +55,7 @@ def test_a_job_on_a_bad_batch_host_starts_again_without_it(slurm: SlurmCluster) 
     slurm.until(lambda: (slurm.state(job), slurm.field(job, "Restarts")) == ("PENDING", "1"))
     assert "start again without n1" in slurm.output(job)
     assert slurm.field(job, "ExcNodeList") == "n1"
-    slurm.scontrol("update", f"JobId={job}", "StartTime=now")  # which is in two minutes
+    slurm.start_again_now(job)
     assert slurm.wait(job) == "COMPLETED", slurm.output(job)
     assert "went on n[2-5]" in slurm.output(job).splitlines()
 

@@ -36,6 +36,7 @@ class _Text(HTMLParser):
             "h2",
             "h3",
             "body",
+            "div",
             "li",
             "nav",
             "p",
@@ -122,6 +123,30 @@ def test_many_nodes_without_trouble_are_folded() -> None:
     assert "1 node with something wrong, the worst first" in lines
     assert "99 nodes where nothing is wrong n[000-098]" in lines
     assert lines.index("bad✗1.0") < lines.index("99 nodes where nothing is wrong n[000-098]")
+
+
+def test_of_many_nodes_with_trouble_the_worst_are_shown_and_the_others_folded() -> None:
+    nodes = {
+        f"n{i}": NodeResult(f"n{i}", {"a": [warn("x", "not well", STEP)]}) for i in range(0, 900, 2)
+    }
+    nodes["bad"] = NodeResult("bad", {"a": [fail("x", "not well at all", STEP)]})
+    page = render(Report(STARTED, 1.0, ["a"], nodes))
+    lines = section(page, "matrix")
+    assert "The 200 worst of 451 nodes with something wrong" in lines
+    (more,) = [line for line in lines if line.startswith("251 more nodes")]
+    assert more.startswith("251 more nodes with something wrong n[398,400,402,")
+    assert more.endswith(",…] (251 nodes)")
+    assert lines.index("bad✗") < lines.index("n0!") < lines.index(more) < lines.index("n898!")
+
+
+def test_a_long_set_of_nodes_can_be_copied_whole() -> None:
+    nodes = {
+        f"n{i}": NodeResult(f"n{i}", {"a": [warn("x", "not well", STEP)]})
+        for i in range(0, 2400, 2)
+    }
+    lines = section(render(Report(STARTED, 1.0, ["a"], nodes)), "findings")
+    whole = f"n[{','.join(str(i) for i in range(0, 2400, 2))}]"
+    assert any(line.endswith(f"(1200 nodes){whole}") for line in lines)
 
 
 @pytest.mark.parametrize(

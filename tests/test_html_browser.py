@@ -208,7 +208,7 @@ def test_all_can_be_read_without_javascript(opened: Open) -> None:
     assert not part.locator("> div").is_visible()
     part.locator("summary").click()
     assert part.locator("> div").is_visible()
-    shut = page.locator("#good")
+    shut = page.locator("#matrix .fold")
     shut.locator("summary").click()
     assert shut.locator("table").is_visible()
 

@@ -71,6 +71,7 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     made.filters["coded"] = _coded
+    made.filters["whole"] = lambda text: Markup.escape(visible(text))  # it is to be copied
     style, script = _file("page.css"), _file("page.js")
     shared: dict[str, Any] = {
         "version": __version__,

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from clustercheck.changes import Acceptance, Changed, Kind, Night, Point
 from clustercheck.check import Finding, Status
-from clustercheck.fold import fold
+from clustercheck.render.html_nodes import Nodes, nodes
 from clustercheck.render.html_trend import POINTS, Trend, trend
 from clustercheck.render.view import sentence
 from clustercheck.report import NodeResult, Report, groups
@@ -38,8 +38,7 @@ class Change:
     status: Status | None
     name: str
     message: str
-    nodes: str
-    places: tuple[tuple[str, int], ...]
+    nodes: Nodes
     told: str = ""
 
 
@@ -77,7 +76,7 @@ def changes(night: Night) -> Changes:
 
 def without_accepted(night: Night) -> Report:
     """The report with what nobody has accepted; nodes that have only that are not in it."""
-    nodes = {}
+    left = {}
     for node, result in night.report.nodes.items():
         kept = {
             check: [f for f in found if (node, check, f.code, f.peer) not in night.accepted_keys]
@@ -85,8 +84,8 @@ def without_accepted(night: Night) -> Report:
         }
         kept = {check: found for check, found in kept.items() if found}
         if kept:
-            nodes[node] = NodeResult(node, kept, result.seconds)
-    return replace(night.report, nodes=nodes)
+            left[node] = NodeResult(node, kept, result.seconds)
+    return replace(night.report, nodes=left)
 
 
 class Marks:
@@ -162,14 +161,14 @@ def _turns(found: Sequence[Changed]) -> str:
 
 def _folded(night: Night, places: dict[str, int], found: Sequence[Changed]) -> Iterable[Change]:
     """Alike ones together, the worst first."""
-    nodes: dict[str, dict[str, list[Finding]]] = {}
+    by_node: dict[str, dict[str, list[Finding]]] = {}
     for one in found:
         finding = one.now or one.earlier
         if finding is None:
             finding = Finding(one.before or Status.UNKNOWN, one.code, "", None, one.peer)
-        nodes.setdefault(one.node, {}).setdefault(one.check, []).append(finding)
+        by_node.setdefault(one.node, {}).setdefault(one.check, []).append(finding)
     made = replace(
-        night.report, nodes={node: NodeResult(node, each) for node, each in nodes.items()}
+        night.report, nodes={node: NodeResult(node, each) for node, each in by_node.items()}
     )
     for group in groups(made):
         of = [one for one in found if one.name == group.name and one.node in group.nodes]
@@ -178,16 +177,9 @@ def _folded(night: Night, places: dict[str, int], found: Sequence[Changed]) -> I
             status=None if gone else group.status,
             name=group.name,
             message=sentence(group) if any(group.messages) else "",
-            nodes=fold(group.nodes),
-            places=_placed(group.nodes, places),
+            nodes=nodes(group.nodes, places),
             told=_told(of),
         )
-
-
-def _placed(nodes: Iterable[str], places: dict[str, int]) -> tuple[tuple[str, int], ...]:
-    """With each node where it stands on the page; nothing where one of them is not there."""
-    found = tuple((node, places[node]) for node in nodes if node in places)
-    return found if len(found) == len(tuple(nodes)) else ()
 
 
 def _told(found: Sequence[Changed]) -> str:
@@ -213,13 +205,13 @@ def _accepted(night: Night, places: dict[str, int]) -> Iterable[Change]:
 
 
 def _nodes(night: Night, places: dict[str, int]) -> Iterable[Part]:
-    for title, nodes in (
+    for title, names in (
         ("Nodes that gave no answer", night.silent),
         ("Nodes that are new", night.joined),
         ("Nodes that are not asked any more", night.left),
     ):
-        if nodes:
-            yield Part(title, (Change(None, "", "", fold(nodes), _placed(nodes, places)),))
+        if names:
+            yield Part(title, (Change(None, "", "", nodes(names, places)),))
 
 
 def _compared(night: Night) -> str:

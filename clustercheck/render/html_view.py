@@ -7,14 +7,17 @@ from dataclasses import dataclass, replace
 
 from clustercheck.changes import Night
 from clustercheck.check import Finding, Remedy, Status
-from clustercheck.fold import fold
 from clustercheck.render.html_changes import Changes, Marks, changes, without_accepted
+from clustercheck.render.html_nodes import Nodes, nodes
 from clustercheck.render.html_trend import Trend
 from clustercheck.render.view import sentence, summary, took
 from clustercheck.report import TROUBLE, Group, NodeResult, Report, each, groups
 
 # More nodes without trouble than so many are folded into one line.
 GOOD_APART = 24
+
+# Of those with trouble, more than so many are: a browser takes long for a table of a thousand rows.
+BAD_APART = 200
 
 # From so many nodes on, what most of them say in the same words stands once for all of them.
 USUAL_FROM = 4
@@ -81,11 +84,10 @@ class Part:
 
 @dataclass(frozen=True)
 class OnNodes:
-    """What is said of several nodes; places: of each of them in the report."""
+    """What is said of several nodes."""
 
     message: str
-    nodes: str
-    places: tuple[tuple[str, int], ...]
+    nodes: Nodes
 
 
 @dataclass(frozen=True)
@@ -123,11 +125,21 @@ class Times:
 
 
 @dataclass(frozen=True)
+class Fold:
+    """Nodes that are folded away, in the table and below it. caption: how many, and which."""
+
+    caption: str
+    nodes: Nodes
+    rows: tuple[Row, ...]
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
 class Page:
     """All that the template needs.
 
-    rows, parts: nodes with trouble, the worst first, then the others unless they are many; good and
-        good_parts: those that are folded away.
+    rows, parts: nodes with trouble, the worst first, then the others, unless they are many: then
+        those are in folds.
     extra: how many of the checks, the first ones, were not asked for and had something to say.
     """
 
@@ -148,11 +160,7 @@ class Page:
     rows: tuple[Row, ...]
     caption: str
     parts: tuple[Part, ...]
-    good: tuple[Row, ...]
-    good_caption: str
-    good_nodes: str
-    good_folded: bool
-    good_parts: tuple[Part, ...]
+    folds: tuple[Fold, ...]
     parts_open: bool
     usual: tuple[Said, ...]
     times: Times | None
@@ -169,7 +177,9 @@ def page(shown: Report | Night) -> Page:
     checks = _checks(report)
     found = _wrong(without_accepted(night) if night else report, places)
     bad, good = _ranked(report)
-    rows_shown, folded = (bad, good) if len(good) > GOOD_APART else (bad + good, [])
+    seen, worse, well = bad[:BAD_APART], bad[BAD_APART:], good
+    if not worse and len(good) <= GOOD_APART:
+        seen, well = bad + good, []
     rows = {result.node: row for result, row in _rows(report, checks, places)}
     parts = _Parts(report, checks, places, found, Marks(night))
     started = report.started
@@ -192,14 +202,22 @@ def page(shown: Report | Night) -> Page:
         checks=checks,
         extra=len(checks) - len(report.checks),
         groups=tuple(_members(report)),
-        rows=tuple(rows[result.node] for result in rows_shown),
-        caption=_caption(len(bad), len(rows_shown)),
-        parts=tuple(parts.of(result) for result in rows_shown),
-        good=tuple(rows[result.node] for result in folded),
-        good_caption=f"{_count(len(folded), 'node')} where nothing is wrong",
-        good_nodes=fold([result.node for result in folded]) if folded else "",
-        good_folded=bool(folded),
-        good_parts=tuple(parts.of(result) for result in folded),
+        rows=tuple(rows[result.node] for result in seen),
+        caption=_caption(len(bad), len(seen)),
+        parts=tuple(parts.of(result) for result in seen),
+        folds=tuple(
+            Fold(
+                f"{_count(len(folded), word)} {which}",
+                nodes([result.node for result in folded], {}),
+                tuple(rows[result.node] for result in folded),
+                tuple(parts.of(result) for result in folded),
+            )
+            for folded, word, which in (
+                (worse, "more node", "with something wrong"),
+                (well, "node", "where nothing is wrong"),
+            )
+            if folded
+        ),
         parts_open=len(report.nodes) <= OPEN,
         usual=parts.usual_said(),
         times=_times(report, places),
@@ -213,6 +231,8 @@ def _count(number: int, word: str) -> str:
 
 
 def _caption(bad: int, shown: int) -> str:
+    if shown < bad:
+        return f"The {shown:,} worst of {_count(bad, 'node')} with something wrong"
     if bad and shown > bad:
         return f"{_count(shown, 'node')}; those with something wrong stand first"
     return f"{_count(shown, 'node')} with something wrong, the worst first" if bad else ""
@@ -331,12 +351,7 @@ def _wrong(report: Report, places: Mapping[str, int]) -> list[Wrong]:
         Wrong(
             status=status,
             name=name,
-            said=tuple(
-                OnNodes(
-                    sentence(group), fold(group.nodes), tuple((n, places[n]) for n in group.nodes)
-                )
-                for group in alike
-            ),
+            said=tuple(OnNodes(sentence(group), nodes(group.nodes, places)) for group in alike),
             count=len({node for group in alike for node in group.nodes}),
             remedy=remedy,
             common=any(group.common for group in alike),

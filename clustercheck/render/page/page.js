@@ -4,7 +4,7 @@ const find = (id) => document.getElementById(id);
 const form = find("filter");
 const matrices = [...document.querySelectorAll("table.matrix")];
 const rows = matrices.flatMap((table) => [...table.tBodies[0].rows]);
-const folded = [find("good"), find("good-parts")].filter(Boolean);
+const folded = [...document.querySelectorAll("details.fold")];
 const sheet = new CSSStyleSheet();
 document.adoptedStyleSheets = [sheet];
 
@@ -51,7 +51,7 @@ function filter() {
     for (const one of folded) {
         const parts = [...one.querySelectorAll("tbody tr, .part")];
         one.hidden = parts.every((each) => each.hidden);
-        if (any && one.id === "good") one.open = !one.hidden;
+        if (any && one.querySelector("table")) one.open = !one.hidden;
     }
     const place = +column + 2;
     sheet.replaceSync(column ? `.matrix :is(th,td):not(:first-child,:last-child,:nth-child(${place})){display:none}` : "");

@@ -267,13 +267,17 @@ class History:
         return self._past(where, sound(check), since)
 
     def _past(self, where: str, argument: str, since: int) -> list[Past]:
+        began = {
+            run: datetime.fromisoformat(started)
+            for run, started in self.database.execute("SELECT number, started FROM runs")
+        }
         found = self.database.execute(
-            SELECT + f" WHERE {where} AND f.run > ? ORDER BY f.run, r.place, f.place",
+            SELECT + f" WHERE {where} AND f.run > ? ORDER BY f.run, f.node, f.place",
             (argument, since),
         )
         return [
-            Past(run, datetime.fromisoformat(started), node, check, finding)
-            for run, started, node, check, finding in read_findings(found)
+            Past(run, began[run], node, check, finding)
+            for run, node, check, finding in read_findings(self.database, found)
         ]
 
     def report(self, number: int) -> Report:

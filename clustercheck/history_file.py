@@ -16,6 +16,7 @@ from clustercheck.errors import ConfigError
 
 APPLICATION = 0x636C6368  # "clch", by which `file` and we know the form
 VERSION = 2
+CACHE_KIB = 64 * 1024
 PATIENCE = 20.0  # seconds that a reader or writer waits for another one
 
 NETWORK_FILE_SYSTEMS = {
@@ -115,6 +116,8 @@ def connect(path: Path, *, write: bool, replay: Replay) -> tuple[sqlite3.Connect
             )
         database.execute("PRAGMA synchronous = FULL")
         if write:
+            # a night of a large cluster: else pages go to the disk several times
+            database.execute(f"PRAGMA cache_size = -{CACHE_KIB}")
             _after_a_crash(database)
     except BaseException as error:
         database.close()

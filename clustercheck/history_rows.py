@@ -29,33 +29,30 @@ def text_of(when: datetime) -> str:
 # A run ------------------------------------------------------------------------------------------
 
 SELECT = (
-    "SELECT f.run, started, nodes.name, n.name, n.code, f.status, t.text, f.peer,"
-    " m.text, m.see, m.disturbs, f.value, u.unit, u.less"
-    " FROM findings f JOIN results r ON r.node = f.node AND r.run = f.run"
-    " JOIN runs ON runs.number = f.run JOIN nodes ON nodes.id = f.node"
-    " JOIN names n ON n.id = f.name JOIN texts t ON t.id = f.message"
-    " LEFT JOIN remedies m ON m.id = f.remedy LEFT JOIN units u ON u.id = f.unit"
+    "SELECT f.run, f.node, f.name, f.status, t.text, f.peer, f.remedy, f.value, f.unit"
+    " FROM findings f JOIN texts t ON t.id = f.message"
 )
 
 
-def read_findings(rows: Iterable[Any]) -> Iterator[tuple[int, str, str, str, Finding]]:
-    """(run, its start, node, check, finding) for rows of SELECT."""
-    for run, started, node, check, code, status, text, peer, *more in rows:
-        words, see, disturbs, value, unit, less = more
-        yield (
-            run,
-            started,
-            node,
-            check,
-            Finding(
-                STATUSES[status],
-                code,
-                text,
-                None if words is None else Remedy(words, see, bool(disturbs)),
-                peer or "",
-                None if unit is None or value is None else Quantity(value, unit, bool(less)),
-            ),
-        )
+def read_findings(
+    database: sqlite3.Connection, rows: Iterable[Any]
+) -> Iterator[tuple[int, str, str, Finding]]:
+    """(run, node, check, finding) for rows of SELECT.
+
+    The small tables are read whole: to join them for each row takes longer than all the rest.
+    """
+    nodes = dict(database.execute("SELECT id, name FROM nodes"))
+    names = {i: (name, code) for i, name, code in database.execute("SELECT * FROM names")}
+    units = {i: (unit, bool(less)) for i, unit, less in database.execute("SELECT * FROM units")}
+    remedies = {
+        i: Remedy(text, see, bool(disturbs))
+        for i, text, see, disturbs in database.execute("SELECT * FROM remedies")
+    }
+    for run, node, name, status, text, peer, remedy, value, unit in rows:
+        check, code = names[name]
+        quantity = None if unit is None or value is None else Quantity(value, *units[unit])
+        found = Finding(STATUSES[status], code, text, remedies.get(remedy), peer or "", quantity)
+        yield run, nodes[node], check, found
 
 
 def read_report(database: sqlite3.Connection, number: int) -> Report | None:
@@ -76,8 +73,12 @@ def read_report(database: sqlite3.Connection, number: int) -> Report | None:
         (number,),
     ):
         found[name], times[name] = {}, node_seconds
-    rows = database.execute(SELECT + " WHERE r.run = ? ORDER BY r.place, f.place", (number,))
-    for _, _, node, check, finding in read_findings(rows):
+    rows = database.execute(
+        SELECT + " JOIN results r ON r.node = f.node AND r.run = f.run WHERE r.run = ?"
+        " ORDER BY r.place, f.place",
+        (number,),
+    )
+    for _, node, check, finding in read_findings(database, rows):
         found[node].setdefault(check, []).append(finding)
     return Report(
         started=datetime.fromisoformat(started),

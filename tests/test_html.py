@@ -108,6 +108,13 @@ def test_a_nodes_part_tells_all_that_was_found() -> None:
     ]
 
 
+def test_a_plug_in_may_have_a_dot_in_its_name() -> None:
+    nodes = {f"n{i}": NodeResult(f"n{i}", {"disk.home": [ok("ok", "room")]}) for i in range(9)}
+    lines = section(render(Report(STARTED, 1.0, ["disk.home"], nodes)), "parts")
+    assert lines[-1] == "✓ disk.home.ok room"
+    assert lines.count("As on most nodes: disk.home") == 9
+
+
 def test_what_was_not_asked_is_no_pass() -> None:
     """gpu07 gave no answer: its row has the one mark and no other."""
     rows = [line for line in section(render(REPORT), "matrix") if line.startswith("gpu")]

@@ -131,7 +131,7 @@ class Marks:
             found: dict[tuple[str, str], list[Point]] = defaultdict(list)
             for name, points in self._trends[node].items():
                 code, _, peer = name.partition(" ")
-                found[code.partition(".")[0], peer] += points
+                found[code.rpartition(".")[0], peer] += points
             self._at = (node, found)
         return self._at[1]
 

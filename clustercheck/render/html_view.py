@@ -3,27 +3,21 @@
 import statistics
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from clustercheck.changes import Night
-from clustercheck.check import Finding, Remedy, Status
+from clustercheck.check import Remedy, Status
 from clustercheck.render.html_changes import Changes, Marks, changes, without_accepted
 from clustercheck.render.html_nodes import Nodes, nodes
-from clustercheck.render.html_trend import Trend
+from clustercheck.render.html_parts import Part, Parts, Said, seconds_of
 from clustercheck.render.view import sentence, summary, took
-from clustercheck.report import TROUBLE, Group, NodeResult, Report, each, groups
+from clustercheck.report import TROUBLE, Group, NodeResult, Report, groups
 
 # More nodes without trouble than so many are folded into one line.
 GOOD_APART = 24
 
 # Of those with trouble, more than so many are: a browser takes long for a table of a thousand rows.
 BAD_APART = 200
-
-# From so many nodes on, what most of them say in the same words stands once for all of them.
-USUAL_FROM = 4
-
-# A remedy that more of the nodes' parts would repeat is a link in them.
-REPEATED = 100
 
 # Up to so many nodes, the parts of those with trouble stand open.
 OPEN = 4
@@ -46,40 +40,6 @@ class Row:
     statuses: tuple[Status | None, ...]
     seconds: str
     groups: str
-
-
-@dataclass(frozen=True)
-class Said:
-    """A finding in a node's part.
-
-    first: the first of its check, where the check's cell leads.
-    step: the finding of the page where its remedy is; 0 where it is told here.
-    word: what is new about it ("new", "for 3 nights").
-    """
-
-    status: Status
-    name: str
-    message: str
-    column: int = 0
-    first: bool = False
-    remedy: Remedy | None = None
-    step: int = 0
-    word: str = ""
-    trend: Trend | None = None
-
-
-@dataclass(frozen=True)
-class Part:
-    """What the page says of one node. usual: checks that say what they do on most nodes."""
-
-    place: int
-    name: str
-    status: Status
-    names: str
-    seconds: str
-    trouble: tuple[Said, ...]
-    well: tuple[Said, ...]
-    usual: str
 
 
 @dataclass(frozen=True)
@@ -181,7 +141,7 @@ def page(shown: Report | Night) -> Page:
     if not worse and len(good) <= GOOD_APART:
         seen, well = bad + good, []
     rows = {result.node: row for result, row in _rows(report, checks, places)}
-    parts = _Parts(report, checks, places, found, Marks(night))
+    parts = Parts(report, checks, places, _steps(found), Marks(night))
     started = report.started
     return Page(
         title=f"{_named(night)}{heading}, {started:%Y-%m-%d %H:%M}",
@@ -329,16 +289,12 @@ def _rows(
                     result.status_of(check) if check in result.findings else None
                     for check in checks
                 ),
-                seconds=_seconds(result.seconds),
+                seconds=seconds_of(result.seconds),
                 groups=" ".join(groups_of.get(result.node, ())),
             ),
         )
         for result in report.nodes.values()
     ]
-
-
-def _seconds(number: float | None) -> str:
-    return "" if number is None else f"{number:.1f}"
 
 
 def _wrong(report: Report, places: Mapping[str, int]) -> list[Wrong]:
@@ -360,88 +316,13 @@ def _wrong(report: Report, places: Mapping[str, int]) -> list[Wrong]:
     ]
 
 
-_Key = tuple[Status, str, str]
-"""Status, name and message of a finding about no pair of nodes."""
-
-
-class _Parts:
-    """The nodes' parts; what most nodes say in the same words stands once."""
-
-    def __init__(
-        self,
-        report: Report,
-        checks: Sequence[str],
-        places: Mapping[str, int],
-        found: Sequence[Wrong],
-        marks: Marks,
-    ) -> None:
-        self._marks = marks
-        self._columns = {check: place for place, check in enumerate(checks)}
-        self._places = places
-        counts = Counter(
-            _key(check, finding)
-            for _, check, finding in each(report)
-            if finding.status not in TROUBLE and not finding.peer
-        )
-        least = max(len(report.nodes) // 2 + 1, USUAL_FROM)
-        self._usual = {key for key, count in counts.items() if count >= least}
-        remedies = Counter(f.remedy for _, _, f in each(report) if f.remedy)
-        self._step: dict[Remedy, int] = {}
-        for number, wrong in enumerate(found, 1):
-            if wrong.remedy and remedies[wrong.remedy] > REPEATED:
-                self._step.setdefault(wrong.remedy, number)
-
-    def usual_said(self) -> tuple[Said, ...]:
-        """What most nodes say, in the order of the checks."""
-        order = sorted(self._usual, key=lambda key: self._columns[key[1].partition(".")[0]])
-        return tuple(Said(*key) for key in order)
-
-    def of(self, result: NodeResult) -> Part:
-        """What is said of a node."""
-        trouble: list[Said] = []
-        well: list[Said] = []
-        usual: dict[str, None] = {}
-        for check, findings in result.findings.items():
-            first = True
-            for finding in sorted(findings, key=lambda f: f.status, reverse=True):
-                key = _key(check, finding)
-                line = self._marks.trend(result.node, check, finding)
-                said = Said(*key[:2], _with_peer(finding), trend=line)
-                if finding.status in TROUBLE:
-                    trouble.append(
-                        replace(
-                            said,
-                            column=self._columns[check],
-                            first=first,
-                            remedy=finding.remedy,
-                            step=self._step.get(finding.remedy, 0) if finding.remedy else 0,
-                            word=self._marks.word(result.node, check, finding),
-                        )
-                    )
-                    first = False
-                elif finding.peer or line or key not in self._usual:
-                    well.append(said)
-                else:
-                    usual[check] = None
-        trouble.sort(key=lambda said: said.status, reverse=True)
-        return Part(
-            place=self._places[result.node],
-            name=result.node,
-            status=result.status,
-            names=", ".join(dict.fromkeys(said.name for said in trouble)),
-            seconds=_seconds(result.seconds),
-            trouble=tuple(trouble),
-            well=tuple(well),
-            usual=", ".join(usual),
-        )
-
-
-def _key(check: str, finding: Finding) -> _Key:
-    return finding.status, f"{check}.{finding.code}", finding.message
-
-
-def _with_peer(finding: Finding) -> str:
-    return f"{finding.message} (peer {finding.peer})" if finding.peer else finding.message
+def _steps(found: Sequence[Wrong]) -> dict[Remedy, int]:
+    """By remedy, the first of the findings that tell it, counted from 1."""
+    steps: dict[Remedy, int] = {}
+    for number, wrong in enumerate(found, 1):
+        if wrong.remedy:
+            steps.setdefault(wrong.remedy, number)
+    return steps
 
 
 def _times(report: Report, places: Mapping[str, int]) -> Times | None:

@@ -1,5 +1,6 @@
 """What the gate does in a job of Slurm's where it was told to: give nodes back, or start again."""
 
+import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -39,7 +40,7 @@ def _act(
         # told before: Slurm ends this process with the job
         without = f"no-go: {decision.why}; job {job.ident} is to start again without {fold(bad)}"
         print(visible(without), file=sys.stderr, flush=True)
-        return _closed(decision, slurm_job.requeue(job, bad, most)), ()
+        return _closed(decision, _again(job, bad, most)), ()
     if not (go and shrink):
         return decision, ()
     keep = slurm_job.kept(job, able, decision.need.nodes)
@@ -48,6 +49,17 @@ def _act(
     back = [name for name in job.nodes if name not in keep]
     why = f"{decision.why}; {fold(back)} given back" if back else decision.why
     return replace(decision, why=why, chosen=chosen, spares=()), lines
+
+
+def _again(job: Job, bad: Sequence[str], most: int) -> str:
+    """Start the job again. That Slurm ends this process for it is no interruption, for which the
+    exit code would be 75, and that may stand for "start again" at the site (RequeueExit)."""
+    before = signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    try:
+        return slurm_job.requeue(job, bad, most)
+    except JobTrouble:
+        signal.signal(signal.SIGTERM, before)
+        raise
 
 
 def _closed(decision: Decision, why: str) -> Decision:

@@ -234,13 +234,8 @@ def test_a_job_with_too_few_good_nodes_starts_again_without_the_bad_ones(
         """,
         *("-N3", "--exclude=n[1,5]", f"--chdir={slurm.home}", "--open-mode=append"),
     )
-
-    def begun_again() -> bool:
-        if slurm.state(job) == "PENDING":  # for two minutes, which are not waited for here
-            slurm.scontrol("update", f"JobId={job}", "StartTime=now")
-        return slurm.output(job).endswith("go\n") or slurm.state(job) == "FAILED"
-
-    slurm.until(begun_again)
+    slurm.start_again_now(job)
+    assert slurm.wait(job) == "COMPLETED"
     assert slurm.output(job).splitlines()[-1] == "n[3-4,6] go"
     assert slurm.field(job, "Restarts") == "1"
     first = (slurm.home / "gate.err").read_text().splitlines()[0]

@@ -67,8 +67,9 @@ OPTIONS = """\
 PROFILE = """\
 
 # A profile: checks, and how strictly they judge, for one kind of work, chosen
-# with --profile NAME. `benchmark` is shipped: what is written below it here takes
-# the place of what is shipped. An option is nearer here than anywhere but in -o.
+# with --profile NAME. `benchmark` is shipped: what is written below it here
+# takes the place of what is shipped. An option is nearer here than anywhere but
+# in -o.
 #[profile:benchmark]
 """
 

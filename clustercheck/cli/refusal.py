@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import sys
 from collections.abc import Iterator, Sequence
 
 

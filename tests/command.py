@@ -23,7 +23,7 @@ def clustercheck(
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
     stdin: str = "",
-    timeout: float = 100,
+    timeout: float = 200,
 ) -> Done:
     """Run `clustercheck` with these arguments."""
     done = subprocess.run(

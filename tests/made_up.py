@@ -13,7 +13,7 @@ from clustercheck import facts, registry, script, verdict
 from clustercheck.check import Facts, Target
 from tests.shells import SHELLS, sh_folder, shell_words
 
-CHECKS = registry.load()
+CHECKS = dict(registry.load())
 
 
 def options_of(name: str, **changed: Any) -> Any:

@@ -13,8 +13,8 @@
 PYTHON = python3
 ARGS =
 NODES = 8
-# Tests wait more than they work: two for each core, and no more than eight.
-WORKERS = $(shell n=$$(( 2 * $$(nproc) )); echo $$(( n < 8 ? n : 8 )))
+# Tests wait more than they work: three for each core, and no more than eight.
+WORKERS = $(shell n=$$(( 3 * $$(nproc) )); echo $$(( n < 8 ? n : 8 )))
 
 .NOTPARALLEL:
 .PHONY: run test lint mend clean fetch format style types shell imports docs pytest lab-test

@@ -16,6 +16,7 @@ from clustercheck.baseline import fields_of
 from clustercheck.check import AnyCheck
 from clustercheck.errors import UsageError, nearest
 from clustercheck.fold import fold
+from clustercheck.nodeset import shorten
 from clustercheck.planning import Wanted
 from clustercheck.render.escape import sound, visible
 from clustercheck.render.json import dumps
@@ -26,6 +27,7 @@ from clustercheck.run import Watch
 DIFF = "clustercheck.diff/1"
 FORMS = ("text", "json")
 ABSENT = "absent"
+LONGEST_NUMBER = 1000  # digits
 NO_DIFFERENCE, DIFFERENCE, NOT_KNOWN = 0, 1, 3
 
 
@@ -54,7 +56,7 @@ def diff(
     if form not in FORMS:
         hint = nearest(form, FORMS) or f"; it is one of {', '.join(FORMS)}"
         raise UsageError(f"--format: there is no form {form!r}{hint}")
-    recorded = [Path(name).is_dir() for name in (one, other)]
+    recorded = [os.path.isdir(name) for name in (one, other)]
     if any(recorded) and not all(recorded):
         folder = one if recorded[0] else other
         raise UsageError(f"{folder} is a folder; give two folders of recorded runs, or two nodes")
@@ -62,7 +64,7 @@ def diff(
     if all(recorded) or swept:
         chosen = planning.choose_all(wanted).checks
         if swept:
-            answers = _of_history((int(one), int(other)), wanted, state)
+            answers = _of_history((_number(one), _number(other)), wanted, state)
             one, other = f"sweep {one}", f"sweep {other}"
         else:
             answers = [record.read(Path(name))[1] for name in (one, other)]
@@ -110,6 +112,13 @@ def _nodes(
         if fields := _untold(mine, theirs):
             troubles.append(f"{node}: not told: {', '.join(fields)}")
     return [Difference(f, (), a, b) for f, a, b in _between(*told)], troubles
+
+
+def _number(digits: str) -> int:
+    """Python reads no number of thousands of digits."""
+    if len(digits) > LONGEST_NUMBER:
+        raise UsageError(f"{shorten(digits)}: no sweep has so high a number")
+    return int(digits)
 
 
 def _of_history(numbers: tuple[int, int], wanted: Wanted, state: Path | None) -> list[list[Answer]]:

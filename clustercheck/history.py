@@ -24,6 +24,7 @@ from clustercheck.errors import ConfigError
 from clustercheck.facts import Told
 from clustercheck.history_file import Damaged, connect, is_damage, now, set_aside
 from clustercheck.history_rows import (
+    LARGEST,
     NUMBERS,
     SELECT,
     STATUSES,
@@ -165,6 +166,8 @@ class History:
 
     def no_more(self, number: int) -> bool:
         """Take an acceptance back; False where there is none of the number. Raises Trouble."""
+        if number > LARGEST:
+            return False
         with self._writing() as database:
             found = database.execute("DELETE FROM accepted WHERE number = ?", (number,))
             return found.rowcount > 0

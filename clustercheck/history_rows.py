@@ -12,6 +12,7 @@ from clustercheck.check import Finding, Quantity, Remedy, Status
 from clustercheck.render.escape import sound
 from clustercheck.report import NodeResult, Report
 
+LARGEST = 2**63 - 1  # number that SQLite can be asked for
 NUMBERS = {
     Status.PASS: 0,
     Status.SKIP: 1,
@@ -57,6 +58,8 @@ def read_findings(
 
 def read_report(database: sqlite3.Connection, number: int) -> Report | None:
     """A stored run as its report; None where there is none of the number."""
+    if number > LARGEST:
+        return None
     run = database.execute(
         "SELECT started, seconds, stopped, checks, notes FROM runs"
         " WHERE number = ? AND state = 'done'",

@@ -319,6 +319,15 @@ def test_what_is_asked_of_the_history_and_is_not_there_is_said(site: Site) -> No
         show(place, "node7", "", runs=False)
     with pytest.raises(UsageError, match="nothing is accepted under 5"):
         remove(place, 5)
+    with pytest.raises(UsageError, match=f"nothing is accepted under {2**63}"):
+        remove(place, 2**63)
+    done = clustercheck("diff", str(2**63), "1", "--state", str(site.state))
+    assert (done.status, done.err.partition(";")[0]) == (
+        64,
+        f"clustercheck: there is no sweep {2**63}",
+    )
+    done = clustercheck("diff", "9" * 5000, "1", "--state", str(site.state))
+    assert (done.status, done.err[-35:]) == (64, "no sweep has so high a number\n"[-35:])
 
 
 def test_where_nothing_was_ever_swept_it_says_how_to_begin(tmp_path: Path) -> None:

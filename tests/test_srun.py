@@ -442,6 +442,31 @@ def test_a_partition_that_one_may_not_use_is_not_the_only_one(commands: Path) ->
     assert places.of == {"c1": Place("79", "c1"), "c2": Place("79", "c2")}
 
 
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ("<html>an error", "sinfo: its output has no node: '<html>an error'"),
+        ("c1", "sinfo: its output has no node: 'c1'"),
+        ("x" * 99, f"sinfo: its output has no node: '{'x' * 59}…'"),
+    ],
+)
+def test_words_of_sinfo_that_are_no_nodes_are_no_busy_nodes(
+    commands: Path, told: str, said: str
+) -> None:
+    (commands / "sinfo").write_text(f"#!/bin/sh\necho '{told}'\n")
+    assert find_places([Node("c1")], 600).refused == {"c1": Refused("no_slurm", said)}
+
+
+def test_a_job_of_a_thousand_million_nodes_is_not_believed(
+    commands: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    (commands / "squeue").write_text("#!/bin/sh\necho 'n[1-1000000000]'\n")
+    (commands / "squeue").chmod(0o755)
+    said = "squeue gives job 7 the nodes 'n[1-1000000000]'"
+    assert find_places([Node("c1")], 600).refused == {"c1": Refused("no_slurm", said)}
+
+
 def test_a_partition_that_is_wished_for_is_the_only_one(
     commands: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

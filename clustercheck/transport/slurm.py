@@ -18,6 +18,7 @@ from ClusterShell.NodeSet import NodeSet, NodeSetParseError  # type: ignore[impo
 
 from clustercheck.fold import fold
 from clustercheck.node import Node
+from clustercheck.nodeset import NodeSetError, evaluate, expand, shorten
 
 # A controller that is stopped or swamped lets its commands wait.
 COMMAND_SECONDS = 30
@@ -79,13 +80,17 @@ def known_nodes() -> dict[str, Listed]:
     told = _said(["sinfo", "--all", "-h", "-N", "-o", "%N|%n|%o|%T|%P|%a|%G|%E"])
     found: dict[str, Listed] = {}
     for line in told.splitlines():
-        words = (*line.split("|", 7), *[""] * 8)
-        name, host, address, state, partition, up, gres, reason = words[:8]
+        words = line.split("|", 7)
+        if len(words) < 8 or not words[0]:  # the rest of a reason of several lines, or no sinfo
+            continue
+        name, host, address, state, partition, up, gres, reason = words
         node = found.setdefault(name, Listed(name, host, address, state, reason.strip()))
         node.gpus = gpus_of(gres)
         if up == "up":
             # the default one, which has a star, first
             node.partitions.insert(0 if "*" in partition else 99, partition.rstrip("*"))
+    if told.strip() and not found:
+        raise SlurmTrouble(f"sinfo: its output has no node: {shorten(told.strip())}")
     return found
 
 
@@ -130,10 +135,12 @@ def job_nodes(job: str) -> list[str]:
     SLURM_JOB_NODELIST would still have those that it has given back.
     """
     told = _said(["squeue", "-h", "-j", job, "-o", "%N"]).strip()
+    if not told:
+        return []
     try:
-        return list(NodeSet(told))
-    except NodeSetParseError as error:
-        raise SlurmTrouble(f"squeue gives job {job} the nodes {told!r}") from error
+        return list(evaluate(told, lambda operand: dict.fromkeys(expand(operand))))
+    except NodeSetError as error:
+        raise SlurmTrouble(f"squeue gives job {job} the nodes {shorten(told)}") from error
 
 
 def _said(words: Sequence[str]) -> str:
@@ -262,7 +269,7 @@ def _names(nodes: Sequence[Node], known: Mapping[str, Listed], places: Places) -
             continue
         tries = (node.name, node.host, node.name.partition(".")[0], node.host.partition(".")[0])
         name = next((n for n in tries if n in known), "")
-        name = name or next((also[n] for n in tries if also.get(n)), "")
+        name = name or next((also[n] for n in tries if n and also.get(n)), "")
         if name and name not in taken:
             found[node.name] = name
             taken.add(name)

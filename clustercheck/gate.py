@@ -417,10 +417,13 @@ def nodes_of_partition(answer: slurm_nodes.Answer, partition: str) -> list[str]:
 
 def nodes_of_job(folded: str) -> list[str]:
     """The NodeNames of a job, from the node set in its environment. Raises UsageError."""
-    from clustercheck.nodeset import NodeSetError, evaluate, expand
+    from clustercheck.nodeset import NodeSetError, check_name, evaluate, expand
 
     try:
-        return list(evaluate(folded, lambda operand: dict.fromkeys(expand(operand))))
+        names = list(evaluate(folded, lambda operand: dict.fromkeys(expand(operand))))
+        for name in names:
+            check_name(name)
+        return names
     except NodeSetError as error:
         raise UsageError(f"${JOB}: {error}") from None
 

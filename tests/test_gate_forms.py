@@ -191,6 +191,10 @@ def test_nobody_says_which_nodes(run: Runner, monkeypatch: pytest.MonkeyPatch) -
     done = run.bare("gate")
     assert done.status == 64
     assert done.err.startswith("clustercheck: $SLURM_JOB_NODELIST: a bracket")
+    monkeypatch.setenv("SLURM_JOB_NODELIST", "$(id)")
+    done = run.bare("gate")
+    assert done.status == 64
+    assert done.err.startswith("clustercheck: $SLURM_JOB_NODELIST: '$(id)' is not a node's name")
 
 
 def test_a_node_that_is_away_closes_the_gate_only_where_it_is_needed(run: Runner) -> None:

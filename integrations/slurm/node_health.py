@@ -104,7 +104,7 @@ def checked(given: argparse.Namespace) -> tuple[list[str], list[str]]:
             status: list(dict.fromkeys(one["code"] for one in found if one["status"] == status))
             for status in ("pass", "warn", "unknown", "fail")
         }
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise Trouble(f"clustercheck's report cannot be read ({error})") from None
     if not any(codes.values()):
         codes["unknown"] = ["nothing was checked"]
@@ -181,15 +181,13 @@ def update(name: str, state: str, reason: str = "") -> None:
 def output(words: Sequence[str], seconds: float, good: Sequence[int] = (0,)) -> str:
     """What a command says; Trouble where it fails, or takes too long."""
     try:
-        done = subprocess.run(
-            words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=seconds
-        )
+        done = subprocess.run(words, stdin=subprocess.DEVNULL, capture_output=True, timeout=seconds)
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Trouble(f"{words[0]}: {error}") from None
     if done.returncode not in good:
-        last = (done.stderr.strip().splitlines() or ["no word of it"])[-1]
+        last = (done.stderr.decode(errors="replace").strip().splitlines() or ["no word of it"])[-1]
         raise Trouble(f"{words[0]} ended with {done.returncode}: {last}")
-    return done.stdout
+    return done.stdout.decode(errors="replace")
 
 
 if __name__ == "__main__":

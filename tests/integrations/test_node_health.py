@@ -82,6 +82,27 @@ def test_what_is_not_known_drains_nobody(slurm: SlurmCluster, health: Health) ->
     assert of(slurm, "n2") == ("idle", "none")
 
 
+@pytest.mark.parametrize(
+    "report",
+    [
+        r"printf '\375\377'",
+        """echo '{"nodes": [1]}'""",
+        """echo '{"nodes": {"n1": {"checks": [1]}}}'""",
+        """head -c 100000 /dev/zero | tr '\\0' '['""",
+    ],
+)
+def test_a_report_that_is_none_stops_no_job(tmp_path: Path, report: str) -> None:
+    """Its traceback would end with 1, which keeps jobs away."""
+    liar = tmp_path / "liar"
+    liar.write_text(f"#!/bin/sh\n{report}\n")
+    liar.chmod(0o755)
+    command = [sys.executable, str(PROGRAM), "--prolog", "--clustercheck", str(liar)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stderr.startswith("node_health: clustercheck's report cannot be read (")
+    assert done.stderr.endswith("; nothing is changed\n")
+
+
 def test_a_reason_of_somebody_else_is_left_alone(slurm: SlurmCluster, health: Health) -> None:
     slurm.scontrol("update", "nodename=n3", "state=drain", "reason=memory is on its way (anna)")
     status, said = health("n3", 2)

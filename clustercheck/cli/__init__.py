@@ -3,6 +3,7 @@
 Each command has a file of its own here, which reads the command line and does nothing else.
 """
 
+import errno
 import sys
 from importlib import import_module
 from typing import Any, NoReturn
@@ -13,12 +14,17 @@ from clustercheck import exit_codes, streams
 from clustercheck.cli import refusal, words
 from clustercheck.cli.app import app
 from clustercheck.errors import ConfigError, UsageError
+from clustercheck.nodeset import shorten
 
 # The files of commands, in the order in which --help has them.
 COMMANDS = ("run", "admit", "gate", "sweep", "history", "schedule", "diff", "judge", "tell")
 
 # typer's own complaints about the command line, whatever it has them from
 COMMAND_LINE_ERROR: Any = typer.BadParameter.__mro__[2]
+
+
+# What the system says of a path that nothing can be read from, by whichever option it came.
+NO_PATH = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
@@ -39,6 +45,8 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         output.give_up()
         _complain("interrupted", exit_codes.INTERRUPTED)
     except (OSError, SystemExit) as error:
+        if isinstance(error, OSError) and error.errno in NO_PATH and error.filename:
+            _complain(f"{shorten(str(error.filename))}: {error.strerror}", exit_codes.USAGE)
         # typer makes 1 of a reader that has gone, which is the exit code of a warning
         if output.failure is None or (error is not output.failure and isinstance(error, OSError)):
             raise

@@ -23,9 +23,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ClusterShell.NodeSet import NodeSet, NodeSetParseError  # type: ignore[import-untyped]
-
 from clustercheck.fold import fold
+from clustercheck.nodeset import NodeSetError, evaluate, expand, shorten
 from clustercheck.transport.slurm import words_of
 
 ANSWER_SECONDS = 20
@@ -113,9 +112,9 @@ def _expand(text: str) -> tuple[str, ...]:
     if text in ("", "(null)"):
         return ()
     try:
-        return tuple(NodeSet(text))
-    except NodeSetParseError as error:
-        raise JobTrouble(f"Slurm's node list cannot be understood: {text!r}") from error
+        return tuple(evaluate(text, lambda operand: dict.fromkeys(expand(operand))))
+    except NodeSetError as error:
+        raise JobTrouble(f"Slurm's node list cannot be understood: {shorten(text)}") from error
 
 
 def must_leave(job: Job, healthy: Collection[str]) -> bool:

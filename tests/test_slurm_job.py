@@ -42,6 +42,7 @@ def test_a_job_as_slurm_says_it() -> None:
         ("", "Slurm says nothing of job 7 that can be understood"),
         (PLAIN.replace("JobId=7", "JobId=8"), "Slurm says nothing of job 7"),
         (PLAIN.replace("n[1-4]", "n[1-"), "Slurm's node list cannot be understood: 'n[1-'"),
+        (PLAIN.replace("n[1-4]", f"n[1-{10**9}]"), "cannot be understood: 'n[1-1000000000]'"),
         (PLAIN.replace("RUNNING", "COMPLETING"), "job 7 is COMPLETING, should be RUNNING"),
     ],
 )

@@ -10,7 +10,7 @@ from ._reach_remedies import OPEN_HERE, OPEN_OUT, SEE_PAIR, SEE_PEER
 # What became of a try, by the probe's word for it.
 WORDS = {
     "refused": "refused",
-    "silent": "no answer within 2 s",
+    "silent": "twice no answer",
     "no_route": "no way there, or a firewall that says so",
     "own": "not permitted by the node that tried",
 }

@@ -41,10 +41,15 @@ each_peer told_of
 # What comes of a connection to $1, port $2, that is closed at once. With a greeting ($3), sshd
 # takes it for a client that has gone, and not for an attack.
 try() {
+    try_for 2 "$@"
+    # a packet that was lost, or a busy node, is no silence
+    [ "$became" != silent ] || try_for 3 "$@"
+}
+try_for() {
     # shellcheck disable=SC2016 # bash is to expand it
-    said=$(within 2 bash -c 'exec 3<>"/dev/tcp/$0/$1" || exit 9
+    said=$(within "$1" bash -c 'exec 3<>"/dev/tcp/$0/$1" || exit 9
         [ -z "$2" ] || { printf "%s\r\n" "$2" >&3; read -r -t 1 <&3; }
-        exit 0' "$1" "$2" "${3:-}" 2>&1)
+        exit 0' "$2" "$3" "${4:-}" 2>&1)
     case $?/$said in
     0/*) became=open ;;
     *refused*) became=refused ;;

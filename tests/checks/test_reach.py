@@ -221,14 +221,14 @@ def test_a_node_that_nobody_reaches_is_told_of_once() -> None:
 def test_a_node_that_reaches_nobody_and_one_that_is_cut_off() -> None:
     out = [pair for pair in ALL if pair[0] == "e"]
     assert compared(cluster(*out))["e"][0] == (
-        "warn reaches_none: none of 4 tries from here to others at port 22 (SSH) (no answer within"
-        " 2 s) gets through, and other nodes reach each other"
+        "warn reaches_none: none of 4 tries from here to others at port 22 (SSH) (twice no"
+        " answer) gets through, and other nodes reach each other"
     )
     off = [pair for pair in ALL if "e" in pair]
     found = compared(cluster(*off))
     assert [text for text in found["e"] if not text.startswith("skip")] == [
-        "warn unreached: none of 4 tries from other nodes to port 22 (SSH) (no answer within 2 s),"
-        " nor any of 4 tries from here to others at port 22 (SSH) (no answer within 2 s) gets"
+        "warn unreached: none of 4 tries from other nodes to port 22 (SSH) (twice no answer),"
+        " nor any of 4 tries from here to others at port 22 (SSH) (twice no answer) gets"
         " through, and other nodes reach each other"
     ]
     assert {text[:4] for node in "abcd" for text in found[node]} == {"skip"}
@@ -238,7 +238,7 @@ def test_where_nodes_are_not_to_reach_each_other_it_is_no_fault() -> None:
     found = compared(cluster(*ALL))
     assert set(found) == set("abcde")
     assert {text for said in found.values() for text in said if " e:" in text} == {
-        "skip ssh e: port 22 (SSH): no answer within 2 s; closed between nodes, as it seems"
+        "skip ssh e: port 22 (SSH): twice no answer; closed between nodes, as it seems"
         " (`ssh = yes` makes it a fault)"
     }
     # from a login node alone the others are reached
@@ -252,12 +252,10 @@ def test_where_nodes_are_not_to_reach_each_other_it_is_no_fault() -> None:
 
 def test_one_pair_of_nodes() -> None:
     assert compared(cluster(("a", "b"))) == {
-        "a": [
-            "warn ssh b: port 22 (SSH): no answer within 2 s, and both have to do with other nodes"
-        ]
+        "a": ["warn ssh b: port 22 (SSH): twice no answer, and both have to do with other nodes"]
     }
     two = cluster(("a", "b"), names="ab")
-    assert compared(two) == {"a": ["warn ssh b: port 22 (SSH): no answer within 2 s"]}
+    assert compared(two) == {"a": ["warn ssh b: port 22 (SSH): twice no answer"]}
     assert {t[:4] for said in compared(cluster(*ALL, names="ab")).values() for t in said} == {
         "skip"
     }
@@ -267,7 +265,7 @@ def test_a_node_that_is_down_itself_is_not_told_of_by_others() -> None:
     facts = cluster(*[pair for pair in ALL if pair[1] == "e"])
     del facts["e"]
     assert compared(facts) == {
-        node: ["skip ssh e: no answer within 2 s; that node could not be asked to its end"]
+        node: ["skip ssh e: twice no answer; that node could not be asked to its end"]
         for node in "abcd"
     }
 
@@ -285,8 +283,8 @@ def test_slurmd_that_others_do_not_reach_is_a_failure_and_one_with_ssh() -> None
     facts = cluster(*pairs, code="slurmd")
     found = compared(facts)
     assert [text for text in found["e"] if text.startswith("fail")] == [
-        "fail unreached: none of 4 tries from other nodes to port 6818 (slurmd) (no answer within"
-        " 2 s) gets through, and other nodes reach each other"
+        "fail unreached: none of 4 tries from other nodes to port 6818 (slurmd) (twice no"
+        " answer) gets through, and other nodes reach each other"
     ]
     assert "pass slurmd: port 6818 (slurmd) of 3 other nodes answers" in found["a"]
     for node in "abcd":
@@ -294,7 +292,7 @@ def test_slurmd_that_others_do_not_reach_is_a_failure_and_one_with_ssh() -> None
     worst = [text for text in compared(facts)["e"] if text[:4] in ("warn", "fail")]
     assert worst == [
         "fail unreached: none of 4 tries from other nodes to port 22 (SSH) and port 6818 (slurmd)"
-        " (no answer within 2 s) gets through, and other nodes reach each other"
+        " (twice no answer) gets through, and other nodes reach each other"
     ]
     # a login node has no slurmd, and is not expected to
     facts = cluster(*pairs, code="slurmd")

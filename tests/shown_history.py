@@ -65,7 +65,8 @@ def _fill(path: Path) -> None:
 def _node(number: int, place: int, chance: random.Random) -> Found:
     rate = chance.uniform(100, 200) if place == 3 and number > 25 else chance.uniform(850, 950)
     offset = chance.gauss(0, 0.001)
-    said = f"/home takes {rate:.0f} MB/s, should be 500 MB/s"
+    said = f"/home: {rate:.0f} MB/s"
+    said += "; should be 500 MB/s or more" if rate < 500 else ""
     value = Quantity(round(rate), "MB/s", less_is_worse=True)
     fell = place == 7 and number in (20, 22, 24, 27, 30, 33)
     health: Finding = ok("gpus", "8 GPUs are well")

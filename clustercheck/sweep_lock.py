@@ -5,6 +5,7 @@ import fcntl
 import json
 import os
 import socket
+import stat
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -17,11 +18,24 @@ class Busy(Exception):
     """Another sweep goes on. In words: whose, and since when."""
 
 
+def _check_owner(folder: Path) -> None:
+    """Whoever may write there could give us a history, or a mail to send, of his own making."""
+    about = folder.stat()
+    if about.st_uid not in (os.geteuid(), 0):
+        why = "belongs to another user"
+    elif about.st_mode & stat.S_IWOTH:
+        why = "may be written to by everybody"
+    else:
+        return
+    raise ConfigError(f"{folder}: {why}; give a folder of your own with --state")
+
+
 @contextlib.contextmanager
 def alone(path: Path, now: datetime) -> Iterator[None]:
     """Hold the lock in the file. Raises Busy, and ConfigError where there can be no lock."""
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check_owner(path.parent)
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
         raise ConfigError(

@@ -125,6 +125,29 @@ def test_a_second_sweep_does_not_start_and_says_who_goes_on(site: Site) -> None:
     assert site.mails() == ""
 
 
+@pytest.mark.parametrize(
+    ("owner", "mode", "why"),
+    [
+        (0, 0o777, "may be written to by everybody"),
+        (0, 0o1777, "may be written to by everybody"),
+        (1, 0o755, "belongs to another user"),
+    ],
+)
+def test_a_folder_that_others_may_write_to_is_refused(
+    owner: int, mode: int, why: str, tmp_path: Path
+) -> None:
+    folder = tmp_path / "state"
+    folder.mkdir()
+    if owner:
+        if os.geteuid() != 0:
+            pytest.skip("cannot here: only root gives folders away")
+        os.chown(folder, owner, owner)
+    folder.chmod(mode)
+    with pytest.raises(ConfigError, match=why), alone(folder / "hpc1.lock", now()):
+        pass
+    assert not list(folder.iterdir())
+
+
 def test_the_lock_of_a_dead_process_is_none(tmp_path: Path) -> None:
     lock = tmp_path / "hpc1.lock"
     hold = (

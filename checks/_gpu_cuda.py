@@ -16,10 +16,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-# Read once, when the checks are loaded: what is judged later needs no file.
-TABLE: dict[str, Any] = tomllib.loads(
-    resources.files("clustercheck").joinpath("data/cuda_compat.toml").read_text(encoding="utf-8")
-)
+# Read once, when the check is loaded: what is judged later needs no file.
+TEXT = resources.files("clustercheck").joinpath("data/cuda_compat.toml").read_text(encoding="utf-8")
 
 Number = tuple[int, ...]
 Way = Literal["own", "minor", "forward", "past", "maybe", "no"]
@@ -59,19 +57,33 @@ def branch(driver: str) -> int:
     return number(driver)[0]
 
 
-TOOLKITS = [
-    Toolkit(
-        version=row["version"],
-        label=row["label"],
-        own=row["min_driver_full"],
-        minor=row["min_driver_minor_compat"],
-        lowest=row["sm_min"],
-        highest=row["sm_max"],
-        package=row.get("compat_package", ""),
+@lru_cache
+def table() -> dict[str, Any]:
+    """All of it; parsed when it is first asked for, which most nodes never need."""
+    return tomllib.loads(TEXT)
+
+
+@lru_cache
+def all_toolkits() -> tuple[Toolkit, ...]:
+    """Every toolkit, oldest first."""
+    return tuple(
+        Toolkit(
+            version=row["version"],
+            label=row["label"],
+            own=row["min_driver_full"],
+            minor=row["min_driver_minor_compat"],
+            lowest=row["sm_min"],
+            highest=row["sm_max"],
+            package=row.get("compat_package", ""),
+        )
+        for row in table()["toolkit"]
     )
-    for row in TABLE["toolkit"]
-]
-BRANCHES: dict[int, dict[str, Any]] = {row["branch"]: row for row in TABLE["branch"]}
+
+
+@lru_cache
+def branches() -> dict[int, dict[str, Any]]:
+    """What is known of a driver's branch, by its number."""
+    return {row["branch"]: row for row in table()["branch"]}
 
 
 def _plain(name: str) -> str:
@@ -79,20 +91,22 @@ def _plain(name: str) -> str:
     return re.sub(r"^(?:(?:nvidia|tesla|quadro)\s+)+", "", name.strip().lower())
 
 
-PRODUCTS = {
-    _plain(row["name"]): Product(row["name"], row["cc"], row["class"]) for row in TABLE["gpu"]
-}
+@lru_cache
+def products() -> dict[str, Product]:
+    """GPUs by their plain names."""
+    rows = table()["gpu"]
+    return {_plain(row["name"]): Product(row["name"], row["cc"], row["class"]) for row in rows}
 
 
 def toolkits(wanted: str) -> list[Toolkit]:
     """The toolkits that a version means, oldest first: 12.4 and its updates, or 12.4.1 alone."""
     asked = number(wanted)
-    return [toolkit for toolkit in TOOLKITS if number(toolkit.version)[: len(asked)] == asked]
+    return [toolkit for toolkit in all_toolkits() if number(toolkit.version)[: len(asked)] == asked]
 
 
 def known_versions() -> list[str]:
     """The versions of the table without their updates, oldest first."""
-    return list(dict.fromkeys(".".join(t.version.split(".")[:2]) for t in TOOLKITS))
+    return list(dict.fromkeys(".".join(t.version.split(".")[:2]) for t in all_toolkits()))
 
 
 def not_in_table(wanted: str) -> str:
@@ -106,7 +120,7 @@ def not_in_table(wanted: str) -> str:
 
 def family_floor(wanted: str) -> str:
     """The oldest driver that runs anything of a version's major family; "" where not known."""
-    families = TABLE["minor_family"]
+    families = table()["minor_family"]
     of_major = (f for f in families if f["cuda_major"] == number(wanted)[0])
     return next((str(family["min_driver"]) for family in of_major), "")
 
@@ -116,9 +130,9 @@ def product(name: str) -> Product | None:
     """The product whose name is the longest within a GPU's name; None for one not in the table."""
     plain = _plain(name)
     found = [
-        key for key in PRODUCTS if re.search(rf"(?<![a-z0-9]){re.escape(key)}(?![a-z0-9])", plain)
+        key for key in products() if re.search(rf"(?<![a-z0-9]){re.escape(key)}(?![a-z0-9])", plain)
     ]
-    return PRODUCTS[max(found, key=len)] if found else None
+    return products()[max(found, key=len)] if found else None
 
 
 def sm_of(capability: str) -> int:
@@ -134,7 +148,7 @@ def capability_of(sm: int) -> str:
 
 def architecture(sm: int) -> dict[str, Any] | None:
     """The table's row for the architecture of a compute capability; None for one it has not."""
-    return next((row for row in TABLE["arch"] if sm in row["sm"]), None)
+    return next((row for row in table()["arch"] if sm in row["sm"]), None)
 
 
 def first_version(sm: int) -> str:
@@ -142,21 +156,21 @@ def first_version(sm: int) -> str:
 
     Machine code runs on later minor capabilities of the same major one: that for 8.0 on 8.6, too.
     """
-    rows = [row for row in TABLE["sm_range"] if row["sm"] // 10 == sm // 10 and row["sm"] <= sm]
+    rows = [row for row in table()["sm_range"] if row["sm"] // 10 == sm // 10 and row["sm"] <= sm]
     return min((row["first_toolkit"] for row in rows), key=number, default="")
 
 
 def last_version(sm: int) -> str:
     """The last CUDA version that makes code for a GPU, "" where it is still going on."""
-    fitting = [t for t in TOOLKITS if t.lowest <= sm]
-    if not fitting or fitting[-1] == TOOLKITS[-1]:
+    fitting = [t for t in all_toolkits() if t.lowest <= sm]
+    if not fitting or fitting[-1] == all_toolkits()[-1]:
         return ""
     return ".".join(fitting[-1].version.split(".")[:2])
 
 
 def most_of(driver: str) -> str:
     """The newest CUDA version that a driver supports by itself, "" for a branch not in the table"""
-    row = BRANCHES.get(branch(driver))
+    row = branches().get(branch(driver))
     return str(row["max_cuda"]) if row else ""
 
 
@@ -183,7 +197,7 @@ def way(driver: str, wanted: str, kind: str = "datacenter") -> Way:
 
 
 def _by_package(of_driver: int, toolkit: Toolkit) -> Way:
-    matrix = TABLE["forward_matrix"]
+    matrix = table()["forward_matrix"]
     row = matrix["rows"].get(toolkit.package)
     if of_driver in matrix["driver_branches"]:
         if row is None:
@@ -191,7 +205,7 @@ def _by_package(of_driver: int, toolkit: Toolkit) -> Way:
         works = row[matrix["driver_branches"].index(of_driver)] == "C"
         return "forward" if works else "no"
     version = ".".join(toolkit.version.split(".")[:2])
-    images = [image for image in TABLE["forward_image"] if image["toolkit"] == version]
+    images = [image for image in table()["forward_image"] if image["toolkit"] == version]
     if any(of_driver in image["driver_branches"] for image in images):
         return "past"
     return "no" if images and "head of the list" not in images[0].get("note", "") else "maybe"

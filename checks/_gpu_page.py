@@ -81,7 +81,7 @@ def _gpus(found: list[cuda.Toolkit]) -> Iterator[str]:
         f"  it makes machine code for compute capability {cuda.capability_of(last.lowest)} to"
         f" {cuda.capability_of(last.highest)}"
     )
-    for row in cuda.TABLE["arch"]:
+    for row in cuda.table()["arch"]:
         lowest, highest = min(row["sm"]), max(row["sm"])
         span = cuda.capability_of(lowest)
         if highest != lowest:
@@ -107,7 +107,7 @@ def _branches(wanted: str) -> Iterator[str]:
     """Branches with equal answers are told as one."""
     yield f"Driver branches, and whether they run CUDA {wanted}"
     spans: list[tuple[int, int, str]] = []
-    for number in sorted(cuda.BRANCHES, reverse=True):
+    for number in sorted(cuda.branches(), reverse=True):
         words = _of_branch(number, wanted)
         if spans and spans[-1][2] == words:
             spans[-1] = (number, spans[-1][1], words)
@@ -117,7 +117,7 @@ def _branches(wanted: str) -> Iterator[str]:
         yield f"  {first if first == last else f'{first} to {last}':<12}{words}"
     ends = [
         f"{number} {row['end_of_life']}"
-        for number, row in cuda.BRANCHES.items()
+        for number, row in cuda.branches().items()
         if row["end_of_life"]
     ]
     yield from textwrap.wrap(
@@ -138,7 +138,7 @@ def _of_branch(number: int, wanted: str) -> str:
 
 def _sources(found: list[cuda.Toolkit]) -> Iterator[str]:
     """Where the table has these figures from."""
-    table = cuda.TABLE
+    table = cuda.table()
     versions = {toolkit.version for toolkit in found}
     rows = [row for row in table["toolkit"] if row["version"] in versions]
     rows += [*table["minor_family"], table["forward_matrix"], *table["forward_image"]]

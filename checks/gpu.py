@@ -172,7 +172,7 @@ def _driver(facts: Facts, found: Versions, options: Options) -> Iterator[Finding
         )
         return
     flavour = f" ({found.flavour} kernel module)" if found.flavour else ""
-    row = cuda.BRANCHES.get(cuda.branch(found.driver))
+    row = cuda.branches().get(cuda.branch(found.driver))
     most = found.cuda if found.cuda[:1].isdigit() else cuda.most_of(found.driver)
     up_to = f", CUDA up to {most}" if most else ""
     message = f"driver {found.driver}{flavour}{up_to}"

@@ -228,7 +228,7 @@ def _nodes_of_job(wanted: Wanted) -> Wanted:
     """Where nothing says which nodes, those of the job that we are in."""
     if wanted.nodes is not None or wanted.inventory is not None:
         return wanted
-    from clustercheck.transport.slurm import SlurmTrouble, job_nodes
+    from clustercheck.transport.slurm_says import SlurmTrouble, job_nodes
 
     job = os.environ.get("SLURM_JOB_ID")
     if not job:

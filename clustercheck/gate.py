@@ -85,7 +85,6 @@ class Asked:
             raise UsageError(f"--format: there is no form {self.form!r}{hint}")
         if self.on_unknown not in get_args(OnUnknown):
             raise UsageError(f"--on-unknown is go or no-go, not {self.on_unknown!r}")
-
         if self.shrink and self.form != "env":
             raise UsageError(
                 "--shrink: the job's shell has to know of it; write --format env and evaluate that"

@@ -25,9 +25,7 @@ from pathlib import Path
 
 from clustercheck.fold import fold
 from clustercheck.nodeset import NodeSetError, evaluate, expand, shorten
-from clustercheck.transport.slurm import words_of
-
-ANSWER_SECONDS = 20
+from clustercheck.transport.slurm_says import SlurmTrouble, said, words_of
 
 # Of `scontrol show job`; what a user may write himself is left out first.
 _FIELD = re.compile(r"(?:^| )([A-Za-z/:]+)=(\S*)")
@@ -236,21 +234,8 @@ def _scontrol(*words: str, folder: str | None = None) -> str:
 
 
 def _run(*words: str, folder: str | None = None) -> str:
+    env = {**os.environ, "SLURM_JOBID": os.environ.get("SLURM_JOB_ID", "")}  # its older name
     try:
-        done = subprocess.run(
-            words,
-            cwd=folder,
-            env={**os.environ, "SLURM_JOBID": os.environ.get("SLURM_JOB_ID", "")},  # its older name
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="backslashreplace",
-            timeout=ANSWER_SECONDS,
-        )
-    except subprocess.TimeoutExpired:
-        raise JobTrouble(f"{words[0]} had no answer within {ANSWER_SECONDS} s") from None
-    except OSError as error:
-        raise JobTrouble(f"{words[0]} cannot be run: {error.strerror}") from error
-    if done.returncode:
-        raise JobTrouble(words_of(done.stderr or done.stdout) or f"{words[0]} failed")
-    return done.stdout
+        return said(words, folder=folder, env=env)
+    except SlurmTrouble as trouble:
+        raise JobTrouble(str(trouble)) from trouble

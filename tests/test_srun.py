@@ -23,7 +23,8 @@ from clustercheck.node import Node
 from clustercheck.nodeset import expand
 from clustercheck.report import Report
 from clustercheck.run import Plan, Watch, run
-from clustercheck.transport.slurm import Place, Places, Refused, find_places, job_gpus
+from clustercheck.transport.slurm import Place, Places, find_places
+from clustercheck.transport.slurm_says import Refused, job_gpus
 from clustercheck.transport.srun import Srun
 from tests.slurm_cluster import NODES, MakeSlurm, SlurmCluster
 

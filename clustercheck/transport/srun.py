@@ -22,7 +22,8 @@ from clustercheck.fold import fold
 from clustercheck.node import Node
 from clustercheck.transport import SCRIPT_LIMIT, Channel, Connection, Exit, Unreachable
 from clustercheck.transport.here import HereChannel
-from clustercheck.transport.slurm import Place, Places, words_of
+from clustercheck.transport.slurm import Place, Places
+from clustercheck.transport.slurm_says import words_of
 
 # The script removes its files when it is told to end, for which it takes two seconds at most.
 SECONDS_TO_TIDY = 4

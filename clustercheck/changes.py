@@ -134,20 +134,20 @@ class Night:
         return frozenset((c.node, c.check, key_code(c.code), c.peer) for c, _ in self.accepted)
 
     def status_of(self, node: str) -> Status:
-        """The node's worst status but for what is accepted; PASS where that is all there is."""
-        result = self.report.nodes[node]
-        if result.status is Status.SKIP:
-            return Status.SKIP
-        return max(
-            (
-                f.status
-                for check, found in result.findings.items()
-                for f in found
-                if f.status is not Status.SKIP
-                and (node, check, key_code(f.code), f.peer) not in self.accepted_keys
-            ),
-            default=Status.PASS,
-        )
+        """The node's worst status but for what is accepted.
+
+        Where that is all there is, PASS; and SKIP where nothing was found out besides: that a node
+        gives no answer may be accepted, and makes it no sound one.
+        """
+        found = [
+            ((node, check, key_code(f.code), f.peer), f.status)
+            for check, findings in self.report.nodes[node].findings.items()
+            for f in findings
+            if f.status is not Status.SKIP
+        ]
+        known = any(status is not Status.UNKNOWN for _, status in found)
+        open_ = (status for key, status in found if key not in self.accepted_keys)
+        return max(open_, default=Status.PASS if known else Status.SKIP)
 
     @property
     def exit_code(self) -> int:

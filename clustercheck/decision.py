@@ -200,9 +200,8 @@ def _status(result: NodeResult, suspects: Collection[str]) -> Status:
         for finding in found
         if not (_fails(finding) and f"{check}.{finding.code}" in suspects)
     }
-    if result.status is Status.SKIP:
-        return Status.UNKNOWN
-    return max(statuses - {Status.SKIP}, default=Status.PASS)
+    # of a node with nothing but what is suspect, nothing is known either
+    return max(statuses - {Status.SKIP}, default=Status.UNKNOWN)
 
 
 def _why(

@@ -205,3 +205,10 @@ def test_a_node_with_nothing_but_accepted_findings_passes() -> None:
         night(0, n1={"nfs": [SLOW, warn("retrans", "3 % lost", LOOK)]}), accepted("nfs")
     )
     assert found.status_of("n1") is Status.PASS
+
+
+def test_a_node_whose_silence_is_accepted_is_no_sound_one() -> None:
+    found = night_with(night(0, n1=SILENT, n2=GOOD), accepted("access"))
+    assert len(found.accepted) == 1
+    assert (found.status_of("n1"), found.status_of("n2")) == (Status.SKIP, Status.PASS)
+    assert found.exit_code == 0

@@ -119,9 +119,10 @@ def test_a_failure_of_most_nodes_is_the_checks_own() -> None:
     made = decide(found, Need(4))
     assert made.answer is Answer.UNDECIDED
     assert made.why == (
-        "4 of 4 nodes are healthy; 4 are needed; tmp.space fails on 3 of 4: the check, or what the"
-        " nodes share, is suspect, and no node is excluded for it"
+        "1 of 4 nodes are healthy; too little is known of 3; 4 are needed; tmp.space fails on 3 of 4:"
+        " the check, or what the nodes share, is suspect, and no node is excluded for it"
     )
+    assert made.excluded == ()
     assert [reason.suspect for reason in made.reasons] == [True]
     assert decide(found, Need(4, on_unknown="go")).answer is Answer.GO
     assert decide(found, Need(4, on_unknown="no-go")).answer is Answer.NO_GO
@@ -134,8 +135,11 @@ def test_a_failure_of_most_nodes_is_the_checks_own() -> None:
 def test_a_suspect_check_excuses_no_other() -> None:
     both = {**FULL, "ntp": [fail("offset", "3 s off", REMEDY)]}
     made = decide(report(FULL, FULL, FULL, both, {**FULL, **AWAY}), Need(3))
-    assert (made.excluded, made.unreported) == (("n4",), ("n5",))
-    assert made.healthy == ("n1", "n2", "n3")
+    assert (made.excluded, made.unreported) == (("n4",), ("n1", "n2", "n3", "n5"))
+    # of a node that passes something else, that is known
+    well = {**FULL, "ntp": [ok("offset", "0 s off")]}
+    made = decide(report(well, well, well, both), Need(3))
+    assert (made.excluded, made.healthy) == (("n4",), ("n1", "n2", "n3"))
 
 
 @pytest.mark.parametrize(

@@ -119,8 +119,8 @@ def test_a_failure_of_most_nodes_is_the_checks_own() -> None:
     made = decide(found, Need(4))
     assert made.answer is Answer.UNDECIDED
     assert made.why == (
-        "1 of 4 nodes are healthy; too little is known of 3; 4 are needed; tmp.space fails on 3 of 4:"
-        " the check, or what the nodes share, is suspect, and no node is excluded for it"
+        "1 of 4 nodes are healthy; too little is known of 3; 4 are needed; tmp.space fails on 3 of"
+        " 4: the check, or what the nodes share, is suspect, and no node is excluded for it"
     )
     assert made.excluded == ()
     assert [reason.suspect for reason in made.reasons] == [True]

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from clustercheck import gate, slurm_nodes
+from clustercheck import gate, gate_nodes, slurm_nodes
 from clustercheck.cli import main, ways
 from clustercheck.decision import Answer
 from clustercheck.errors import UsageError
@@ -240,4 +240,4 @@ def test_the_codes_of_exit() -> None:
     ],
 )
 def test_the_nodes_of_a_job_as_slurm_folds_them(folded: str, names: list[str]) -> None:
-    assert gate.nodes_of_job(folded) == names
+    assert gate_nodes.nodes_of_job(folded) == names

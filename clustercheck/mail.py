@@ -31,6 +31,7 @@ from clustercheck.mail_options import Options
 from clustercheck.output import write_atomically
 from clustercheck.render import mail as render
 from clustercheck.render.escape import visible
+from clustercheck.render.mail_content import content
 
 NEWS = (Kind.NEW, Kind.WORSE, Kind.BETTER, Kind.GONE, Kind.FLAPPING)
 LAST = "last.json"  # when each list of recipients was last written to
@@ -231,7 +232,7 @@ def _letter(
     name = f"{word}-{night.report.started:%Y-%m-%d}.html"
     attached, data = _page(night, route, page, name)
     only = () if route.nodes is None else tuple(night.report.nodes)
-    shown = render.content(night, reason=reason, attached=attached, only=only)
+    shown = content(night, reason=reason, attached=attached, only=only)
     message = EmailMessage(policy=POLICY)
     message["Subject"] = shown.subject
     message["From"] = _address(sender, visible(f"clustercheck {night.cluster}"))

@@ -20,6 +20,7 @@ from clustercheck.parts import SWEEP, SweepOptions
 from clustercheck.planning import Chosen, Wanted
 from clustercheck.render import html
 from clustercheck.render import mail as words
+from clustercheck.render.mail_content import content
 from clustercheck.report import NodeResult, Report
 from clustercheck.run import Watch
 from clustercheck.settings import NOBODY
@@ -189,7 +190,7 @@ def _tell(asked: Asked, chosen: Chosen, night: Night, page: Path | None, spool: 
         sys.stdout.write(mail.preview(found, wanted))
         return night.exit_code
     try:
-        sys.stdout.write(words.text(words.content(night)))
+        sys.stdout.write(words.text(content(night)))
         sys.stdout.flush()
     finally:  # whoever reads us may have gone, or his disk be full: the mail goes out
         if found:

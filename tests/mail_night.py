@@ -7,6 +7,7 @@ from typing import Any
 from clustercheck.changes import Acceptance, Changed, Kind, Night
 from clustercheck.check import Finding, Quantity, Remedy, Status, fail, ok, warn
 from clustercheck.render import mail
+from clustercheck.render.mail_content import content
 from clustercheck.report import NodeResult, Report
 
 ZONE = timezone(timedelta(hours=1))
@@ -99,5 +100,5 @@ def shown() -> str:
     """Subject and text of a mail about most of it."""
     kinds = (Kind.NEW, Kind.WORSE, Kind.GONE, Kind.STILL)
     of = night([one for one in ALL_KINDS if one.kind in kinds and not one.unseen])
-    content = mail.content(of, attached="Node by node: hpc1-2026-12-01.html, attached.")
-    return f"Subject: {content.subject}\n\n{mail.text(content)}"
+    shown = content(of, attached="Node by node: hpc1-2026-12-01.html, attached.")
+    return f"Subject: {shown.subject}\n\n{mail.text(shown)}"

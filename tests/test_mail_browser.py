@@ -11,6 +11,7 @@ from playwright.sync_api import Request
 from clustercheck.changes import Kind
 from clustercheck.check import Remedy, fail
 from clustercheck.render import mail
+from clustercheck.render.mail_content import content
 from tests.browser import browser
 from tests.mail_night import ACCEPTED, ALL_KINDS, changed, night
 
@@ -43,7 +44,7 @@ def test_it_can_be_read_on_a_telephone(tmp_path: Path) -> None:
         joined=(LONG, HOSTILE),
         troubles=(HOSTILE,),
     )
-    shown = mail.content(of)
+    shown = content(of)
     file = tmp_path / "mail.html"
     file.write_text(mail.html(shown), "utf-8")
     with browser() as chromium:

@@ -30,12 +30,37 @@ def render(report: Report) -> str:
         {"name": "clustercheck", **_totals(suites), "time": _seconds(report.seconds)},
     )
     root.extend(suites)
-    ElementTree.indent(root)
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?>\n'
-        + ElementTree.tostring(root, encoding="unicode")
-        + "\n"
+    return _document(root)
+
+
+def suite(name: str, tests: Sequence[tuple[str, str, str, str]]) -> str:
+    """A document of one suite.
+
+    tests: of each its class, its name, "failure" or "error" or "" where it passes, and why.
+    """
+    tags = [tag for _, _, tag, _ in tests]
+    root = ElementTree.Element(
+        "testsuite",
+        {
+            "name": name,
+            "tests": str(len(tests)),
+            "failures": str(tags.count("failure")),
+            "errors": str(tags.count("error")),
+        },
     )
+    for of, test, tag, why in tests:
+        one = ElementTree.SubElement(
+            root, "testcase", {"classname": visible(of), "name": visible(test)}
+        )
+        if tag:
+            ElementTree.SubElement(one, tag, {"message": visible(why)})
+    return _document(root)
+
+
+def _document(root: ElementTree.Element) -> str:
+    ElementTree.indent(root)
+    text = ElementTree.tostring(root, encoding="unicode")
+    return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
 def _suite(result: NodeResult, report: Report) -> ElementTree.Element:

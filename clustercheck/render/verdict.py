@@ -51,7 +51,7 @@ def render(verdict: Verdict, form: str, *, width: int = 100) -> str:
     if form == "gitlab":
         return "".join(f"{name}={value}\n" for name, value in _variables(verdict))
     if form == "junit":
-        return "\n".join(_junit(verdict)) + "\n"
+        return _junit(verdict)
     return "\n".join(_text(verdict, width)) + "\n"
 
 
@@ -275,39 +275,24 @@ def github_summary(verdict: Verdict) -> str:
     return "\n".join([*lines, ""])
 
 
-def _junit(verdict: Verdict) -> Iterator[str]:
-    """A test for each node, as GitLab, Jenkins and others show them."""
+def _junit(verdict: Verdict) -> str:
+    """A test for the need and one for each node, as GitLab, Jenkins and others show them."""
+    from clustercheck.render import junit
+
     decision = verdict.decision
-    of: dict[str, list[Reason]] = {}
+    of: dict[str, list[str]] = {}
     for reason in decision.reasons:
         for node in reason.nodes:
-            of.setdefault(node, []).append(reason)
+            of.setdefault(node, []).append(_about(reason))
     bad, unknown = set(decision.excluded), set(decision.unreported)
-    names = (*decision.healthy, *decision.excluded, *decision.unreported)
-    closed = decision.answer is not Answer.GO
-    yield '<?xml version="1.0" encoding="UTF-8"?>'
-    counts = f'tests="{len(names) + 1}" failures="{len(bad) + closed}" errors="{len(unknown)}"'
-    yield f'<testsuite name="clustercheck gate" {counts}>'
-    yield f'  <testcase classname="clustercheck" name={_attribute(f"need {decision.need.nodes}")}>'
-    if closed:
-        yield f"    <failure message={_attribute(summary(verdict))}/>"
-    yield "  </testcase>"
-    for node in names:
-        yield f'  <testcase classname="clustercheck.node" name={_attribute(node)}>'
-        kind = "failure" if node in bad else "error" if node in unknown else ""
-        if kind:
-            words = "; ".join(_about(reason) for reason in of.get(node, ()))
-            yield f"    <{kind} message={_attribute(words)}/>"
-        yield "  </testcase>"
-    yield "</testsuite>"
+    tag = "" if decision.answer is Answer.GO else "failure"
+    tests = [("clustercheck", f"need {decision.need.nodes}", tag, summary(verdict))]
+    for node in (*decision.healthy, *decision.excluded, *decision.unreported):
+        tag = "failure" if node in bad else "error" if node in unknown else ""
+        tests.append(("clustercheck.node", node, tag, "; ".join(of.get(node, ()))))
+    return junit.suite("clustercheck gate", tests)
 
 
 def _about(reason: Reason) -> str:
     remedy = f" -> {reason.remedy.text}" if reason.remedy else ""
     return f"{reason.status.value} {reason.name}: {reason.message}{remedy}"
-
-
-def _attribute(text: str) -> str:
-    from xml.sax.saxutils import quoteattr  # loads half of the network's modules
-
-    return quoteattr(visible(text))

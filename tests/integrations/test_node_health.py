@@ -182,3 +182,17 @@ def test_as_a_prolog_it_keeps_the_job_away(make_slurm: MakeSlurm, site: Path) ->
     assert slurm.wait(job) == "COMPLETED"
     assert "ran on n2" in slurm.output(job)
     assert of(slurm, "n1")[1] == "clustercheck: site.critical"
+
+
+def test_a_fault_of_its_own_keeps_no_job_away() -> None:
+    code = (
+        "import runpy, sys\n"
+        "import subprocess\n"
+        "def broken(*words, **more): raise RuntimeError('a fault of ours')\n"
+        "subprocess.run = broken\n"
+        f"sys.argv = [{str(PROGRAM)!r}, '--prolog']\n"
+        f"runpy.run_path({str(PROGRAM)!r}, run_name='__main__')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[-1] == "RuntimeError: a fault of ours"

@@ -18,8 +18,9 @@ and name that file in slurm.conf. See README.md in this folder.
 - No more than a share of all nodes is drained by it at any time, and one at least: where most nodes
   fail, something that they share is at fault, and a cluster without nodes is worse.
 
-Exit code: 0; with --prolog 1 where a check fails, so that the job does not start here. Slurm then
-requeues the job. What could not be found out is 0 there too.
+Exit code: 0; with --prolog 1 where the node is drained for what fails, so that the job does not
+start here. Slurm then requeues the job. It is 0 too where nothing could be found out, and where the
+node fails and is not drained: for a 1 Slurm itself would drain it, whatever the share.
 """
 
 import argparse
@@ -64,7 +65,7 @@ def main() -> int:
     os.environ.setdefault("PATH", "/usr/local/bin:/usr/bin:/usr/sbin:/bin:/sbin")  # Prolog has none
     try:
         failed, unknown = checked(given)
-        said = act(given, failed, unknown)
+        said, drained = act(given, failed, unknown)
     except Trouble as trouble:
         print(f"node_health: {trouble}; nothing is changed", file=sys.stderr)
         return 0
@@ -73,13 +74,13 @@ def main() -> int:
         return 0
     if said:
         print(f"node_health: {said}", file=sys.stderr)
-    return 1 if given.prolog and failed else 0
+    return 1 if given.prolog and drained else 0
 
 
 def arguments() -> argparse.Namespace:
     """What the command line says."""
     parser = argparse.ArgumentParser(description="Drain this node where a check fails.")
-    parser.add_argument("--prolog", action="store_true", help="exit 1 where a check fails")
+    parser.add_argument("--prolog", action="store_true", help="exit 1 where the node is drained")
     parser.add_argument("--checks", default=CHECKS, help=f"by comma; default {CHECKS}")
     parser.add_argument("--inventory", help="with options for the checks")
     parser.add_argument(
@@ -115,8 +116,11 @@ def checked(given: argparse.Namespace) -> tuple[list[str], list[str]]:
     return codes["fail"], codes["unknown"]
 
 
-def act(given: argparse.Namespace, failed: Sequence[str], unknown: Sequence[str]) -> str:
-    """Drain or resume this node, or leave it; says what was done."""
+def act(
+    given: argparse.Namespace, failed: Sequence[str], unknown: Sequence[str]
+) -> tuple[str, bool]:
+    """Drain or resume this node, or leave it; what was done, and whether it is drained for what
+    fails."""
     nodes = states()
     name = given.node or own_name(nodes)
     if name not in nodes:
@@ -125,22 +129,22 @@ def act(given: argparse.Namespace, failed: Sequence[str], unknown: Sequence[str]
     reason = (OURS + ", ".join(failed))[:LONGEST_REASON]
     if failed:
         if here.reason and not here.ours:
-            return f"fails ({', '.join(failed)}), and is left as it is: {here.reason}"
+            return f"fails ({', '.join(failed)}), and is left as it is: {here.reason}", False
         if here.reason == reason:
-            return ""
+            return "", True
         if here.ours:
             update(name, "DRAIN", reason)
-            return f"is drained, for another reason than before: {reason}"
+            return f"is drained, for another reason than before: {reason}", True
         return drain(name, reason, len(nodes), given.share)
     if here.ours and not unknown:
         update(name, "RESUME")
-        return f"is resumed: nothing fails any more of {here.reason.removeprefix(OURS)}"
+        return f"is resumed: nothing fails any more of {here.reason.removeprefix(OURS)}", False
     if here.ours:
-        return f"stays drained: {', '.join(unknown)} could not be found out"
-    return ""
+        return f"stays drained: {', '.join(unknown)} could not be found out", False
+    return "", False
 
 
-def drain(name: str, reason: str, total: int, share: float) -> str:
+def drain(name: str, reason: str, total: int, share: float) -> tuple[str, bool]:
     """Drain the node, unless so many are drained by us that one more would be too many.
 
     Many nodes may fail at the same moment, and each sees the others only after it is drained:
@@ -149,15 +153,15 @@ def drain(name: str, reason: str, total: int, share: float) -> str:
     most = max(1, int(total * share / 100))
     too_many = f"is not drained: {most} of {total} nodes are already, as --share {share:g} allows"
     if sum(one.ours for one in states().values()) >= most:
-        return f"fails ({reason.removeprefix(OURS)}), and {too_many}"
+        return f"fails ({reason.removeprefix(OURS)}), and {too_many}", False
     update(name, "DRAIN", reason)
     time.sleep(SETTLED_SECONDS)
     nodes = states()
     drained = sorted((one.since, one.name) for one in nodes.values() if one.ours)
     if (nodes[name].since, name) in drained[most:]:
         update(name, "RESUME")
-        return f"fails ({reason.removeprefix(OURS)}), and {too_many}"
-    return f"is drained: {reason}"
+        return f"fails ({reason.removeprefix(OURS)}), and {too_many}", False
+    return f"is drained: {reason}", True
 
 
 def states() -> dict[str, NodeState]:

@@ -123,6 +123,9 @@ def test_no_more_than_the_share_is_drained(slurm: SlurmCluster, health: Health) 
         "--share 34 allows\n"
     )
     assert of(slurm, "n3") == ("idle", "none")
+    # for a 1 of the Prolog, Slurm itself would drain it
+    assert health("n3", 2, "--share", "34", "--prolog")[0] == 0
+    assert health("n2", 2, "--share", "34", "--prolog") == (1, "")
 
 
 def test_nodes_that_fail_at_the_same_moment_keep_to_the_share(

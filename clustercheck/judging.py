@@ -186,7 +186,9 @@ def _put_down(node: str, checks: Mapping[str, AnyCheck], results: dict[str, Node
         if f.status is Status.FAIL
         for name in (check, f"{check}.{f.code}")
     }
-    for name in failed and result.findings:
+    if not failed:
+        return
+    for name in result.findings:
         follows = checks[name].follows if name in checks else {}
         if not follows:
             continue

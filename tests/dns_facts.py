@@ -4,6 +4,11 @@ from clustercheck.check import Facts
 from tests.made_up import CHECKS, judged, options_of
 
 SERVER, OTHER = "10.0.0.53", "10.0.0.54"
+A = "A node01.cluster.example NOERROR"
+BACK = "PTR 10.0.0.1 NOERROR node01.cluster.example"
+SAID, SAID_OTHER = f"said@{SERVER}", f"said@{OTHER}"
+# /proc/net/udp and udp6 on a machine whose first byte of a word is the least
+SERVER_HEX, SIX_HEX = "3500000A:0035", "000099FD000000000000000035000000:0035"
 
 GOOD = {
     "hostname": "node01",

@@ -195,6 +195,6 @@ def test_what_is_expected_stands_in_the_inventory_as_well() -> None:
 
 
 def test_nobody_is_compared_where_a_value_is_expected() -> None:
-    from tests.checks.test_fingerprint import compared, four
+    from tests.fingerprint_facts import compared, four
 
     assert compared(four(kernel="6.1"), expect=("kernel 5.14.0-427.el9.x86_64",)) == []
